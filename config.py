@@ -1,0 +1,128 @@
+"""The modes and the options that every script shares. Never imports JAX."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from data_loader import TRAIN_EXAMPLES
+
+# A mode's name is that of its result file; its label stands in tables and plots.
+MODES = {
+    "no_jit": {"label": "Without JIT", "script": "train_no_jit.py"},
+    "jit": {"label": "With JIT", "script": "train_with_jit.py"},
+}
+REPOSITORY = Path(__file__).resolve().parent
+PLATFORMS = ("cpu", "gpu", "tpu")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What decides a training run; both modes get the same."""
+
+    epochs: int = 10  # passes over the 60,000 training images
+    batch_size: int = 128  # images a step; 60000 = 468 * 128 + 96, so the last batch is smaller
+    learning_rate: float = 0.01  # constant: plain SGD has no other setting
+    seed: int = 0  # decides the initial parameters and the order of the batches
+    platform: str = "cpu"  # where JAX runs; the published results are from the CPU
+
+
+def add_training_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of a training run to a parser, with the defaults of Config."""
+    parser.add_argument(
+        "--epochs",
+        type=_epochs,
+        default=Config.epochs,
+        metavar="N",
+        help="passes over the training images (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batch-size",
+        type=_batch_size,
+        default=Config.batch_size,
+        metavar="N",
+        help=f"images a step, at most {TRAIN_EXAMPLES} (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--learning-rate",
+        type=_learning_rate,
+        default=Config.learning_rate,
+        metavar="X",
+        help="step size of plain SGD (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=_seed,
+        default=Config.seed,
+        metavar="N",
+        help="decides initial parameters and order of the batches (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--platform",
+        choices=PLATFORMS,
+        default=Config.platform,
+        help="where JAX runs (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--data-dir",
+        type=_repository_path,
+        metavar="DIR",
+        help="folder with the MNIST files (default: $MNIST_CACHE_DIR, else ~/.mnist_cache)",
+    )
+    parser.add_argument(
+        "--offline",
+        action="store_true",
+        help="use the MNIST files in that folder, never the network (default: off)",
+    )
+    parser.add_argument(
+        "--results-dir",
+        type=_repository_path,
+        default=REPOSITORY / "results",
+        metavar="DIR",
+        help="folder for what the run writes (default: results); relative folders, here and in "
+        "--data-dir, start at the repository",
+    )
+
+
+def config_from_options(options: argparse.Namespace) -> Config:
+    """Picks the fields of Config out of the parsed options."""
+    return Config(**{field.name: getattr(options, field.name) for field in fields(Config)})
+
+
+def _repository_path(text: str) -> Path:
+    return REPOSITORY / Path(text).expanduser()
+
+
+def _whole_number(text: str, least: int, most: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(f"{text} is not from {least} to {most}")
+    return number
+
+
+def _epochs(text: str) -> int:
+    return _whole_number(text, 1, 1_000_000)
+
+
+def _batch_size(text: str) -> int:
+    return _whole_number(text, 1, TRAIN_EXAMPLES)
+
+
+def _seed(text: str) -> int:
+    # jax.random.key takes 32 bits without x64.
+    return _whole_number(text, 0, 2**32 - 1)
+
+
+def _learning_rate(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not (math.isfinite(number) and number > 0):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number

@@ -1,0 +1,139 @@
+"""The result files: strict JSON, one object per mode and one for the comparison of both.
+
+Tables, plots and README read these files and nothing else, so each figure can be made again.
+Times are in seconds unless a name says otherwise; MB is 10^6 bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from utils import ScriptError
+
+SCHEMA_VERSION = 1
+BENCHMARK_FILE = "benchmark_results.json"
+
+
+def mode_file(mode: str) -> str:
+    """Returns the name of a mode's result file."""
+    return f"{mode}_results.json"
+
+
+def mode_result(
+    mode: str, config: dict, dataset: dict, environment: dict, runs: list[dict]
+) -> dict[str, Any]:
+    """Joins the runs of one mode with their summary: means over the runs.
+
+    Args:
+        mode: A key of config.MODES.
+        config: The fields of Config and "layer_sizes".
+        dataset: Name, source, sizes and hashes of the data.
+        environment: What environment.describe_environment returned, and the device.
+        runs: The raw values, one dict per process.
+
+    Returns:
+        The object of the mode's result file.
+    """
+    epochs = [
+        {
+            "epoch": epoch + 1,
+            "loss": fmean(run["losses"][epoch] for run in runs),
+            "test_accuracy": fmean(run["test_accuracies"][epoch] for run in runs),
+            "time_s": fmean(run["epoch_times_s"][epoch] for run in runs),
+        }
+        for epoch in range(config["epochs"])
+    ]
+    total = math.fsum(epoch["time_s"] for epoch in epochs)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "mode": mode,
+        "status": "complete",
+        "config": config,
+        "dataset": dataset,
+        "environment": environment,
+        "total_training_time_s": total,
+        "avg_epoch_time_s": total / len(epochs),
+        "final_loss": epochs[-1]["loss"],
+        "final_test_accuracy": epochs[-1]["test_accuracy"],
+        "peak_memory_mb": fmean(run["memory"]["peak_mb"] for run in runs),
+        "memory_delta_mb": fmean(run["memory"]["delta_mb"] for run in runs),
+        "warmup_time_ms": fmean(run["warmup"]["time_ms"] for run in runs),
+        "epochs": epochs,
+        "runs": runs,
+    }
+
+
+def require_writable(folder: Path) -> None:
+    """Makes the results folder, and tries a file in it: before the training, not after it.
+
+    Raises:
+        ScriptError: If the folder cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise ScriptError(
+            f"cannot write to {folder}: {error.strerror}; try --results-dir"
+        ) from error
+
+
+def write_json(path: Path, result: dict[str, Any]) -> None:
+    """Writes a result file whole or not at all; what is not finite becomes null.
+
+    Raises:
+        ScriptError: If the file cannot be written.
+    """
+    text = json.dumps(_finite(result), indent=2, allow_nan=False, ensure_ascii=False)
+    write_whole(path, (text + "\n").encode("utf-8"))
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file under a temporary name in its folder and renames it.
+
+    Raises:
+        ScriptError: If the file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(temporary, 0o644)  # mkstemp's 0600 would hide a shared folder's results
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise ScriptError(f"cannot write {path}: {error.strerror}; try --results-dir") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads a result file.
+
+    Raises:
+        ScriptError: If it is not there or is not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ScriptError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ScriptError(f"{path} is not a result file: {error}") from error
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401 (any JSON value)
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

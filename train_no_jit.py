@@ -1,0 +1,38 @@
+"""Training without JIT: each operation of the step is dispatched to XLA on its own."""
+
+from __future__ import annotations
+
+import sys
+
+import jax
+
+import training
+from model import Params, cross_entropy_loss, sgd_update
+
+
+def train_step(
+    params: Params, images: jax.Array, labels: jax.Array, learning_rate: float
+) -> tuple[Params, jax.Array]:
+    """Takes one SGD step, op by op: the gradient, then the loss in a second forward pass.
+
+    Args:
+        params: Parameters from model.init_params.
+        images: (n, 784) float32.
+        labels: (n,) int32.
+        learning_rate: Step size.
+
+    Returns:
+        The new parameters, and the scalar float32 loss at the old ones.
+    """
+    grads = jax.grad(cross_entropy_loss)(params, images, labels)
+    loss = cross_entropy_loss(params, images, labels)
+    return sgd_update(params, grads, learning_rate), loss
+
+
+def main() -> int:
+    """Trains without JIT, by the options of the command line; returns the exit status."""
+    return training.main("no_jit", train_step)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

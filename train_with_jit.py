@@ -1,0 +1,38 @@
+"""Training with JIT: XLA compiles the whole step into one program for each batch shape."""
+
+from __future__ import annotations
+
+import sys
+
+import jax
+
+import training
+from model import Params, cross_entropy_loss, sgd_update
+
+
+@jax.jit
+def train_step(
+    params: Params, images: jax.Array, labels: jax.Array, learning_rate: float
+) -> tuple[Params, jax.Array]:
+    """Takes one SGD step as one compiled program: loss, gradient and update together.
+
+    Args:
+        params: Parameters from model.init_params.
+        images: (n, 784) float32.
+        labels: (n,) int32.
+        learning_rate: Step size; traced, so another value needs no new program.
+
+    Returns:
+        The new parameters, and the scalar float32 loss at the old ones.
+    """
+    loss, grads = jax.value_and_grad(cross_entropy_loss)(params, images, labels)
+    return sgd_update(params, grads, learning_rate), loss
+
+
+def main() -> int:
+    """Trains with JIT, by the options of the command line; returns the exit status."""
+    return training.main("jit", train_step)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,274 @@
+"""The training run that every mode shares; a mode brings nothing but its train_step.
+
+What is timed: an epoch's time covers all its steps with the making of their batches (shuffle,
+gather, scaling, transfer to the device) and ends when the parameters and every loss are ready.
+Loading, warm-up, evaluation, progress and the conversion of losses to Python numbers are outside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+import data_loader
+import model
+import result_files
+from config import MODES, Config, add_training_options, config_from_options
+from environment import describe_environment
+from tables import epoch_line, summary_text
+from utils import MemoryTracker, OptionError, ScriptError, Timer, progress_bar, run_script, say
+
+TrainStep = Callable[[model.Params, jax.Array, jax.Array, float], "tuple[model.Params, jax.Array]"]
+
+# The host may run ahead of the device by this many steps. Without a bound it can make a whole
+# epoch's batches (190 MB) before the device has used them; with it the device never waits.
+STEPS_IN_FLIGHT = 8
+# Test images per evaluated chunk: divides 10,000, and keeps the activations at some MB.
+EVALUATION_CHUNK = 1000
+# The event that JAX records for each program that XLA compiles.
+COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"
+
+
+class CompileCounter:
+    """Counts the programs that XLA compiles in this process, from its creation on."""
+
+    def __init__(self) -> None:
+        """Starts to listen; JAX has no public call to stop, so a process needs one counter."""
+        self.count = 0
+        jax.monitoring.register_event_duration_secs_listener(self._listen)
+
+    def _listen(self, event: str, duration: float, **_: object) -> None:
+        self.count += event == COMPILE_EVENT
+
+
+class Epoch(NamedTuple):
+    """What one training epoch gives."""
+
+    params: model.Params
+    loss: float  # mean over the images, each at the step that used it
+    time_s: float
+    order_sha256: str  # of the order in which the images were used
+
+
+def device_batches(
+    data: data_loader.Mnist, batch_size: int, order: np.ndarray
+) -> Iterator[tuple[jax.Array, jax.Array]]:
+    """Yields (images, labels) of each batch in this order, on the default device."""
+    for batch in data_loader.batches(data.train_images, data.train_labels, batch_size, order):
+        yield jax.device_put(batch)
+
+
+def warm_up(
+    train_step: TrainStep,
+    params: model.Params,
+    data: data_loader.Mnist,
+    config: Config,
+    compiles: CompileCounter,
+) -> dict[str, Any]:
+    """Takes a step for each batch shape, so that every program is compiled; drops the results.
+
+    Returns:
+        "time_ms" and "programs_compiled" over all shapes, and "parts" with both for each shape.
+    """
+    sizes = [min(config.batch_size, len(data.train_images))]
+    if len(data.train_images) % config.batch_size:
+        sizes.append(len(data.train_images) % config.batch_size)
+    parts = []
+    for size in dict.fromkeys(sizes):
+        compiled_before = compiles.count
+        (batch,) = device_batches(data, size, np.arange(size))
+        with Timer() as timer:
+            # The result goes into the next shape's step: outputs must work as inputs too.
+            params, loss = train_step(params, *batch, config.learning_rate)
+            jax.block_until_ready((params, loss))
+        parts.append(
+            {
+                "batch_size": size,
+                "time_ms": timer.seconds * 1000,
+                "programs_compiled": compiles.count - compiled_before,
+            }
+        )
+    return {
+        "time_ms": sum(part["time_ms"] for part in parts),
+        "programs_compiled": sum(part["programs_compiled"] for part in parts),
+        "parts": parts,
+    }
+
+
+def train_epoch(
+    train_step: TrainStep,
+    params: model.Params,
+    data: data_loader.Mnist,
+    config: Config,
+    epoch: int,
+) -> Epoch:
+    """Trains on every image once and measures it.
+
+    Args:
+        train_step: (params, images, labels, learning_rate) to (params, loss).
+        params: Parameters at the start.
+        data: MNIST, its images as bytes or as float32.
+        config: Batch size, learning rate and seed.
+        epoch: Counted from 1; decides the order of the images, together with the seed.
+    """
+    n_images = len(data.train_images)
+    losses: list[jax.Array] = []
+    with Timer() as timer:
+        order = data_loader.epoch_order(config.seed, epoch, n_images)
+        for images, labels in device_batches(data, config.batch_size, order):
+            params, loss = train_step(params, images, labels, config.learning_rate)
+            losses.append(loss)
+            if len(losses) > STEPS_IN_FLIGHT:
+                losses[-1 - STEPS_IN_FLIGHT].block_until_ready()
+        jax.block_until_ready((params, losses))
+    batch_sizes = np.full(len(losses), config.batch_size)
+    batch_sizes[-1] = n_images - config.batch_size * (len(losses) - 1)
+    mean_loss = np.average([float(loss) for loss in losses], weights=batch_sizes)
+    return Epoch(params, float(mean_loss), timer.seconds, hashlib.sha256(order).hexdigest())
+
+
+def evaluate(params: model.Params, images: np.ndarray, labels: np.ndarray) -> float:
+    """Computes the accuracy on a whole data set, 0 to 1; the same eager code in every mode."""
+    n_correct = 0
+    for start in range(0, len(images), EVALUATION_CHUNK):
+        chunk = slice(start, start + EVALUATION_CHUNK)
+        chunk_images, chunk_labels = jax.device_put(
+            (data_loader.scale_pixels(images[chunk]), labels[chunk])
+        )
+        share = model.accuracy(params, chunk_images, chunk_labels)
+        n_correct += round(float(share) * len(chunk_labels))
+    return n_correct / len(images)
+
+
+def params_sha256(params: model.Params) -> str:
+    """Returns one hash over the bytes of all leaves, in tree order."""
+    digest = hashlib.sha256()
+    for leaf in jax.tree_util.tree_leaves(params):
+        digest.update(np.ascontiguousarray(leaf))
+    return digest.hexdigest()
+
+
+def train(
+    train_step: TrainStep, data: data_loader.Mnist, config: Config, memory: MemoryTracker
+) -> dict[str, Any]:
+    """Initialises, warms up, trains and evaluates in this process; prints a line an epoch.
+
+    Returns:
+        The raw values of this run, as they stand in the result file under "runs".
+    """
+    started_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    compiles = CompileCounter()
+    with memory.stage("initialisation"):
+        params = model.init_params(jax.random.key(config.seed))
+        initial_hash = params_sha256(params)
+        # Before the clock starts, so that evaluation has its programs compiled, too.
+        initial_accuracy = evaluate(params, data.test_images, data.test_labels)
+    with memory.stage("warm-up"):
+        warmup = warm_up(train_step, params, data, config, compiles)
+    say(f"warm-up  {warmup['time_ms']:.0f} ms, programs compiled: {warmup['programs_compiled']}")
+
+    epochs, accuracies, compiled = [], [], []
+    with memory.stage("training"), progress_bar(config.epochs) as bar:
+        for epoch in range(1, config.epochs + 1):
+            compiled_before = compiles.count
+            result = train_epoch(train_step, params, data, config, epoch)
+            compiled.append(compiles.count - compiled_before)
+            params = result.params
+            accuracies.append(evaluate(params, data.test_images, data.test_labels))
+            epochs.append(result)
+            say(epoch_line(epoch, config.epochs, result.loss, accuracies[-1], result.time_s))
+            bar.update()
+    return {
+        "pid": os.getpid(),
+        "started_at": started_at,
+        "epoch_times_s": [epoch.time_s for epoch in epochs],
+        "losses": [epoch.loss for epoch in epochs],
+        "test_accuracies": accuracies,
+        "initial_test_accuracy": initial_accuracy,
+        "initial_params_sha256": initial_hash,
+        "final_params_sha256": params_sha256(params),
+        "epoch_orders_sha256": [epoch.order_sha256 for epoch in epochs],
+        "warmup": warmup,
+        "programs_compiled_in_epochs": compiled,
+        "memory": memory.summary(delta_of="training"),
+    }
+
+
+def use_platform(platform: str) -> jax.Device:
+    """Makes JAX run on cpu, gpu or tpu, and returns its first device.
+
+    Raises:
+        OptionError: If JAX finds no such device.
+    """
+    jax.config.update("jax_platforms", platform)
+    try:
+        return jax.devices()[0]
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise OptionError(
+            f"JAX finds no {platform} here ({reason}); try --platform cpu, or install a build of "
+            "JAX for it"
+        ) from error
+
+
+def run_mode(mode: str, train_step: TrainStep, options: argparse.Namespace) -> int:
+    """Trains one mode by the options, prints a summary and writes the mode's result file."""
+    config = config_from_options(options)
+    result_files.require_writable(options.results_dir)
+    device = use_platform(config.platform)
+    memory = MemoryTracker()
+    try:
+        with memory.stage("loading"):
+            # As bytes: float32 would take 165 MB more and gathers four times the memory a batch.
+            data = data_loader.load_mnist(options.data_dir, offline=options.offline, dtype=np.uint8)
+    except data_loader.DataError as error:
+        raise ScriptError(str(error)) from error
+    say(f"{MODES[mode]['label']}, on {device.platform}; MNIST from {data.source}")
+    run = train(train_step, data, config, memory)
+    result = result_files.mode_result(
+        mode,
+        {**dataclasses.asdict(config), "layer_sizes": model.LAYER_SIZES},
+        {
+            "name": "MNIST",
+            "source": data.source,
+            "train_examples": len(data.train_images),
+            "test_examples": len(data.test_images),
+            "sha256": data.sha256,
+        },
+        {**describe_environment(), "device": device.platform, "device_kind": device.device_kind},
+        [run],
+    )
+    path = options.results_dir / result_files.mode_file(mode)
+    result_files.write_json(path, result)
+    if not options.no_summary:
+        say(summary_text(result))
+        say(f"written to {path}")
+    return 0
+
+
+def main(mode: str, train_step: TrainStep, argv: Sequence[str] | None = None) -> int:
+    """Runs a training script: parses its options and trains its mode.
+
+    Returns:
+        The exit status.
+    """
+    parser = argparse.ArgumentParser(
+        description=f"Train the MLP on MNIST {MODES[mode]['label'].lower()} and write "
+        f"results/{result_files.mode_file(mode)}."
+    )
+    add_training_options(parser)
+    parser.add_argument(
+        "--no-summary",
+        action="store_true",
+        help="end after the last epoch's line, as benchmark.py wants it (default: off)",
+    )
+    options = parser.parse_args(argv)
+    return run_script(lambda: run_mode(mode, train_step, options))

@@ -1,0 +1,158 @@
+"""Timing, memory tracking and messages. Never imports JAX."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psutil
+from tqdm import tqdm
+
+try:
+    import resource
+except ImportError:  # Windows has no resource module; psutil tells the peak there
+    resource = None
+
+BYTES_PER_MB = 1_000_000
+
+
+class ScriptError(Exception):
+    """A fault that the user can act on; its text is the whole message."""
+
+    exit_status = 1
+
+
+class OptionError(ScriptError):
+    """An option asks for what is not there."""
+
+    exit_status = 2
+
+
+class Timer:
+    """Measures a with-block by the monotonic clock: `seconds` is set when the block ends."""
+
+    def __enter__(self) -> Timer:
+        self._start = time.perf_counter()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.seconds = time.perf_counter() - self._start
+
+
+def rss_mb() -> float:
+    """Returns the resident set size of this process in MB (10^6 bytes), from psutil."""
+    return psutil.Process().memory_info().rss / BYTES_PER_MB
+
+
+def peak_rss_mb() -> tuple[float, str]:
+    """Returns the highest resident set size so far and the name of its source.
+
+    The operating system keeps this mark, so no peak between two samples is missed, and no sampling
+    thread disturbs the timed loop. On Linux it is VmHWM, which belongs to this process alone, not
+    ru_maxrss, which a child inherits from its parent.
+
+    Returns:
+        MB (10^6 bytes), and "VmHWM", "PeakWorkingSetSize" or "ru_maxrss".
+    """
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+            for line in status:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024 / BYTES_PER_MB, "VmHWM"
+    except OSError:
+        pass  # not Linux
+    if resource is None:
+        return psutil.Process().memory_info().peak_wset / BYTES_PER_MB, "PeakWorkingSetSize"
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, KiB elsewhere
+    maxrss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return maxrss * unit / BYTES_PER_MB, "ru_maxrss"
+
+
+def reset_peak_rss() -> bool:
+    """Lowers the high-water mark to the present RSS; False where that is not possible.
+
+    Linux does this when 5 is written to /proc/self/clear_refs (see proc_pid_clear_refs(5)).
+    """
+    try:
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as clear_refs:
+            clear_refs.write("5")
+    except OSError:
+        return False
+    return True
+
+
+class MemoryTracker:
+    """Records RSS before and after each stage of a process, and the peak within it."""
+
+    def __init__(self) -> None:
+        """Starts with the peak that the process has reached already (its imports)."""
+        peak, self._source = peak_rss_mb()
+        self._peaks = [peak]
+        self._resettable = True
+        self._stages: list[dict[str, Any]] = []
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Records the with-block as one stage."""
+        self._resettable = reset_peak_rss() and self._resettable
+        before = rss_mb()
+        yield
+        after = rss_mb()
+        # The kernel keeps both figures by counters of different exactness: never peak < sample.
+        peak = max(peak_rss_mb()[0], before, after)
+        self._peaks.append(peak)
+        self._stages.append(
+            {"stage": name, "rss_before_mb": before, "rss_after_mb": after, "peak_mb": peak}
+        )
+
+    def summary(self, delta_of: str) -> dict[str, Any]:
+        """Returns the stages, the peak, and by how much the stage delta_of rose above its start.
+
+        Where the system's mark cannot be reset, a stage's peak is that of the process so far, and
+        "peak_per_stage" is false.
+        """
+        stage = next(s for s in self._stages if s["stage"] == delta_of)
+        return {
+            "peak_source": self._source,
+            "peak_per_stage": self._resettable,
+            "peak_mb": max(self._peaks),
+            "delta_mb": stage["peak_mb"] - stage["rss_before_mb"],
+            "stages": self._stages,
+        }
+
+
+def progress_bar(n_epochs: int, description: str = "") -> tqdm:
+    """Returns a bar over epochs on stderr, with an estimate; silent where that is no terminal.
+
+    The caller moves it between epochs, never within a timed region.
+    """
+    tqdm.monitor_interval = 0  # no thread that redraws the bar during an epoch
+    return tqdm(total=n_epochs, desc=description, unit="epoch", leave=False, disable=None)
+
+
+def say(line: str = "") -> None:
+    """Prints a line on stdout at once, above a progress bar if there is one."""
+    tqdm.write(line)
+    sys.stdout.flush()
+
+
+def run_script(main: Callable[[], int]) -> int:
+    """Runs a script's main; a ScriptError or Ctrl-C becomes one line on stderr, not a traceback.
+
+    Returns:
+        The exit status: main's own, the ScriptError's (1 or 2), or 130 after Ctrl-C.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a path may have letters that the console has not
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        return main()
+    except ScriptError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
