@@ -14,20 +14,19 @@ from typing import Any
 
 from tqdm import tqdm
 
-import data_loader
 import result_files
 from comparison import compare, comparison_without
-from config import MODES, REPOSITORY, add_training_options, config_from_options
+from config import MODES, REPOSITORY, add_training_options, config_from_options, load_data
 from plots import write_plots
 from tables import EPOCH_LINE_START, benchmark_text
-from utils import OptionError, ScriptError, progress_bar, run_script, say
+from utils import OptionError, OptionParser, ScriptError, progress_bar, run_script, say
 
 QUICK_EPOCHS = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmark by the options of the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(
+    parser = OptionParser(
         description="Train the same MLP on MNIST without and with JIT, each in a process of its "
         "own; print tables and write JSON files and plots."
     )
@@ -50,7 +49,7 @@ def run_benchmark(options: argparse.Namespace) -> int:
         ScriptError: If a mode or a gate failed, after what there is was written.
     """
     result_files.require_writable(options.results_dir)
-    fetch_data(options)
+    load_data(options)  # fills the cache before the modes need it, and shows faults early
     modes: dict[str, Any] = {}
     failures = []
     with progress_bar(options.epochs * len(MODES), "benchmark") as bar:
@@ -74,14 +73,6 @@ def run_benchmark(options: argparse.Namespace) -> int:
     if comparison["warnings"]:
         raise ScriptError("no speedup: " + "; ".join(comparison["warnings"]))
     return 0
-
-
-def fetch_data(options: argparse.Namespace) -> None:
-    """Fills the MNIST cache, so that no mode's process has to, and faults show before training."""
-    try:
-        data_loader.load_mnist(options.data_dir, offline=options.offline, dtype="uint8")
-    except data_loader.DataError as error:
-        raise ScriptError(str(error)) from error
 
 
 def train_in_process(
@@ -121,7 +112,7 @@ def relay(command: Sequence[str], bar: tqdm) -> tuple[int, str]:
     ) as process:
         try:
             for line in process.stdout:
-                last_line = line.strip() or last_line
+                last_line = line.strip().replace("error: ", "", 1) or last_line
                 say(line.rstrip())
                 bar.update(line.startswith(EPOCH_LINE_START))
         except BaseException:

@@ -5,6 +5,7 @@ Reads result objects and nothing else.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 # Largest relative difference of an epoch's loss: float32 sums taken in another order drift apart
@@ -84,7 +85,7 @@ def _equal_in_all(name: str, values: list[Any]) -> dict[str, Any]:
 def _same_losses(no_jit: dict[str, Any], jit: dict[str, Any]) -> dict[str, Any]:
     name = "same epoch losses"
     losses = [[epoch["loss"] for epoch in mode["epochs"]] for mode in (no_jit, jit)]
-    if None in losses[0] + losses[1]:
+    if not all(loss is not None and math.isfinite(loss) for loss in losses[0] + losses[1]):
         return _gate(name, False, "a loss is not finite: try a lower --learning-rate")
     difference = max(abs(b - a) / max(a, 1e-12) for a, b in zip(*losses))
     return _gate(

@@ -1,7 +1,7 @@
 """The MLP as pure functions on a pytree of parameters.
 
 The parameters are a list with one dict per layer: float32 "weights" of shape (n_in, n_out) and
-"biases" of shape (n_out,). No function holds state, and all randomness comes from the key passed in.
+"biases" of shape (n_out,). No function holds state; all randomness comes from the key passed in.
 """
 
 from __future__ import annotations

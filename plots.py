@@ -5,7 +5,6 @@ Reads the result object and nothing else, so that each plot can be drawn again f
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from io import BytesIO
@@ -15,17 +14,19 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from config import MODES, REPOSITORY
 from result_files import BENCHMARK_FILE, read_json, write_whole
-from tables import describe_run
-from utils import ScriptError, run_script, say
+from tables import ABSENT, describe_run
+from utils import OptionParser, ScriptError, run_script, say
 
 SIZE_INCHES = (8, 4.5)
 DPI = 120
+PADDING_INCHES = 0.1  # left and right of the axes; matplotlib's own leaves hardly any
 BAR_WIDTH = 0.4  # of the distance between two epochs; both modes' bars leave a gap of 0.2
-MOST_HATCHED_EPOCHS = 30  # with more, bars are too narrow for a hatch
+MOST_EPOCHS_IN_BARS = 30  # with more, bars are too narrow to see: the times become curves
 MOST_MARKERS = 20  # on a curve; with more epochs, only some are marked
 
 # Colours that colour-blind readers can tell apart (Okabe and Ito); what is light against dark,
@@ -36,16 +37,27 @@ BAR_STYLES = {
     "jit": {"color": "#0072B2"},
 }
 LINE_STYLES = {
-    "no_jit": {"color": "#EEB68C", "linewidth": 6, "marker": "o", "markersize": 12},
-    "jit": {"color": "#0072B2", "linestyle": "--", "marker": "s", "markersize": 5},
+    "no_jit": {
+        "color": "#EEB68C",
+        "linewidth": 6,
+        "marker": "o",
+        "markersize": 12,
+        "markeredgecolor": "#D55E00",
+        "clip_on": False,  # a marker at the zero line stays whole
+    },
+    "jit": {
+        "color": "#0072B2",
+        "linestyle": "--",
+        "marker": "s",
+        "markersize": 5,
+        "clip_on": False,
+    },
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Draws the plots again from a folder's result file; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=f"Draw the plots again from {BENCHMARK_FILE}, beside it."
-    )
+    parser = OptionParser(description=f"Draw the plots again from {BENCHMARK_FILE}, beside it.")
     parser.add_argument(
         "results_dir",
         nargs="?",
@@ -66,7 +78,7 @@ def redraw(folder: Path) -> int:
         ScriptError: If the file cannot be read or lacks a mode, or a plot cannot be written.
     """
     results = read_json(folder / BENCHMARK_FILE)
-    if not all(results[mode] for mode in MODES):
+    if not all(results.get(mode) for mode in MODES):
         raise ScriptError(f"{folder / BENCHMARK_FILE} lacks a mode: that benchmark failed")
     for path in write_plots(results, folder):
         say(f"written: {path}")
@@ -74,7 +86,7 @@ def redraw(folder: Path) -> int:
 
 
 def write_plots(results: dict[str, Any], folder: Path) -> list[Path]:
-    """Writes each plot, whole or not at all; returns their paths.
+    """Draws every plot, then writes each one whole or not at all; returns their paths.
 
     Args:
         results: The object of the benchmark's result file, with a result of every mode.
@@ -83,35 +95,38 @@ def write_plots(results: dict[str, Any], folder: Path) -> list[Path]:
     Raises:
         ScriptError: If a file cannot be written.
     """
-    paths = []
-    for name, make_figure in PLOTS.items():
-        png = BytesIO()
-        # Without matplotlib's version, equal results give equal bytes.
-        make_figure(results).savefig(png, format="png", metadata={"Software": None})
-        write_whole(folder / name, png.getvalue())
-        paths.append(folder / name)
-    return paths
+    pngs = {folder / name: _png(make_figure(results)) for name, make_figure in PLOTS.items()}
+    for path, png in pngs.items():
+        write_whole(path, png)
+    return list(pngs)
 
 
 def training_time_figure(results: dict[str, Any]) -> Figure:
-    """Returns bars of the time of every epoch and of the total, for both modes."""
-    figure = _figure(results, "Training time without and with JIT (warm-up not included)")
-    per_epoch, total = figure.subplots(1, 2, width_ratios=(5, 2))
+    """Returns the time of every epoch and the total as bars, for both modes."""
+    comparison = results["comparison"]
+    ground = f"processes per mode: {comparison['processes_per_mode']}"
+    ground += " (preliminary)" if comparison["preliminary"] else ""
+    figure = _figure(results, f"Training time, warm-up not included; {ground}")
+    per_epoch, total = figure.subplots(1, 2, width_ratios=(2, 1))
     for position, (mode, names) in enumerate(MODES.items()):
         result, style = results[mode], BAR_STYLES[mode]
         epochs, times = _series(result, "epoch"), _series(result, "time_s")
-        hatch = style.get("hatch") if len(epochs) <= MOST_HATCHED_EPOCHS else None
-        offset = (position - (len(MODES) - 1) / 2) * BAR_WIDTH
-        per_epoch.bar(epochs + offset, times, BAR_WIDTH, label=names["label"], **{**style, "hatch": hatch})
+        if len(epochs) <= MOST_EPOCHS_IN_BARS:
+            offset = (position - (len(MODES) - 1) / 2) * BAR_WIDTH
+            per_epoch.bar(epochs + offset, times, BAR_WIDTH, label=names["label"], **style)
+        else:
+            thin = {**LINE_STYLES[mode], "linewidth": 1.5, "markersize": 3.5}
+            per_epoch.plot(epochs, times, label=names["label"], **thin)
         seconds = result["total_training_time_s"]
         bar = total.bar(names["label"], seconds, 0.6, **style)
-        total.bar_label(bar, [f"{seconds:.1f} s"], padding=2)
+        total.bar_label(bar, [f"{seconds:.2f} s"], padding=2)
     _set_epoch_axis(per_epoch, len(epochs))
+    _start_at_zero(per_epoch)
     per_epoch.set_ylabel("Time per epoch (s)")
     total.set_ylabel("Total training time (s)")
     total.margins(y=0.1)  # room for the labels on the bars
-    total.set_title(speedup_text(results["comparison"]["speedup"]), fontsize=11, weight="bold")
-    _add_legend(figure)
+    total.set_title(speedup_text(comparison["speedup"]), fontsize=11, weight="bold")
+    _finish_axes(figure)
     return figure
 
 
@@ -119,7 +134,7 @@ def loss_figure(results: dict[str, Any]) -> Figure:
     """Returns the curves of the training loss; a loss that is not finite is noted, not drawn."""
     title = "Training loss without and with JIT"
     figure = _curves(results, "loss", 1, title, "Mean training loss of the epoch (nats)")
-    figure.axes[0].set_ylim(bottom=0)
+    _start_at_zero(figure.axes[0])
     return figure
 
 
@@ -130,9 +145,9 @@ def accuracy_figure(results: dict[str, Any]) -> Figure:
 
 
 def speedup_text(speedup: float | None) -> str:
-    """Returns the speedup in words: faster, slower or the same; nothing if there is none."""
+    """Returns the speedup in words: faster, slower or the same; if None, that there is none."""
     if speedup is None:
-        return ""
+        return f"speedup {ABSENT}: check failed"
     factor = f"{max(speedup, 1 / speedup):.2f}"
     if factor == "1.00":
         return "same time with JIT"
@@ -144,19 +159,23 @@ def _curves(results: dict[str, Any], key: str, factor: float, title: str, unit: 
     axes = figure.subplots()
     for mode, names in MODES.items():
         epochs, values = _series(results[mode], "epoch"), _series(results[mode], key) * factor
-        label, missing = names["label"], epochs[~np.isfinite(values)]
-        if len(missing):
-            label += f" (no finite {key} from epoch {missing[0]:.0f})"
+        label, n_missing = names["label"], np.count_nonzero(~np.isfinite(values))
+        if n_missing:
+            label += f" (not finite in {n_missing} of {len(values)} epochs)"
         every = -(-len(epochs) // MOST_MARKERS)
         axes.plot(epochs, values, label=label, markevery=every, **LINE_STYLES[mode])
+    if not any(np.isfinite(line.get_ydata()).any() for line in axes.lines):
+        axes.set_yticks([])
+        axes.text(0.5, 0.5, "no finite value", transform=axes.transAxes, ha="center")
     _set_epoch_axis(axes, len(epochs))
     axes.set_ylabel(unit)
-    _add_legend(figure)
+    _finish_axes(figure)
     return figure
 
 
 def _figure(results: dict[str, Any], title: str) -> Figure:
-    figure = Figure(SIZE_INCHES, DPI, layout="constrained")
+    layout = ConstrainedLayoutEngine(w_pad=PADDING_INCHES)
+    figure = Figure(SIZE_INCHES, DPI, layout=layout)
     figure.suptitle(title)
     figure.supxlabel(describe_run(results), x=0.01, ha="left", wrap=True, fontsize=10, color="0.3")
     return figure
@@ -169,17 +188,35 @@ def _series(result: dict[str, Any], key: str) -> np.ndarray:
 
 def _set_epoch_axis(axes: Axes, n_epochs: int) -> None:
     axes.set_xlabel("Epoch")
-    axes.set_xlim(0.5, n_epochs + 0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    padding = max(0.5, 0.03 * n_epochs)  # of a bar, and at least of a marker
+    axes.set_xlim(1 - padding, n_epochs + padding)
+    ticks = MaxNLocator(10, steps=(1, 2, 5, 10), integer=True).tick_values(1, n_epochs)
+    axes.set_xticks([tick for tick in ticks if 1 <= tick <= n_epochs])
 
 
-def _add_legend(figure: Figure) -> None:
+def _start_at_zero(axes: Axes) -> None:
+    # Zero becomes one of the values, so that the margin above them fits the whole range.
+    axes.update_datalim([(1, 0)])
+    axes.autoscale_view()
+    axes.set_ylim(bottom=0)
+
+
+def _finish_axes(figure: Figure) -> None:
     # Above the axes, where it can cover neither bars nor curves, whatever their shape.
     figure.axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(MODES), frameon=False)
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="y", color="0.9")
         axes.set_axisbelow(True)
+        # Without a factor such as 1e7 above the axis, where the legend is.
+        axes.yaxis.set_major_formatter("{x:g}")
+
+
+def _png(figure: Figure) -> bytes:
+    png = BytesIO()
+    # Without matplotlib's version, equal results give equal bytes.
+    figure.savefig(png, format="png", metadata={"Software": None})
+    return png.getvalue()
 
 
 PLOTS = {

@@ -43,9 +43,9 @@ def mode_result(
     epochs = [
         {
             "epoch": epoch + 1,
-            "loss": fmean(run["losses"][epoch] for run in runs),
-            "test_accuracy": fmean(run["test_accuracies"][epoch] for run in runs),
-            "time_s": fmean(run["epoch_times_s"][epoch] for run in runs),
+            "loss": _mean([run["losses"][epoch] for run in runs]),
+            "test_accuracy": _mean([run["test_accuracies"][epoch] for run in runs]),
+            "time_s": _mean([run["epoch_times_s"][epoch] for run in runs]),
         }
         for epoch in range(config["epochs"])
     ]
@@ -61,9 +61,9 @@ def mode_result(
         "avg_epoch_time_s": total / len(epochs),
         "final_loss": epochs[-1]["loss"],
         "final_test_accuracy": epochs[-1]["test_accuracy"],
-        "peak_memory_mb": fmean(run["memory"]["peak_mb"] for run in runs),
-        "memory_delta_mb": fmean(run["memory"]["delta_mb"] for run in runs),
-        "warmup_time_ms": fmean(run["warmup"]["time_ms"] for run in runs),
+        "peak_memory_mb": _mean([run["memory"]["peak_mb"] for run in runs]),
+        "memory_delta_mb": _mean([run["memory"]["delta_mb"] for run in runs]),
+        "warmup_time_ms": _mean([run["warmup"]["time_ms"] for run in runs]),
         "epochs": epochs,
         "runs": runs,
     }
@@ -127,6 +127,11 @@ def read_json(path: Path) -> dict[str, Any]:
         raise ScriptError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise ScriptError(f"{path} is not a result file: {error}") from error
+
+
+def _mean(values: list[float | None]) -> float | None:
+    # null stands in the files for a loss that is not finite.
+    return None if None in values else fmean(values)
 
 
 def _finite(value: Any) -> Any:  # noqa: ANN401 (any JSON value)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 from tabulate import tabulate
 
 from config import MODES
 
+CONSOLE_COLUMNS = 80
 # What stands for a figure that the result files do not have: a loss that is not finite, a speedup
 # that was not computed.
 ABSENT = "n/a"
 # How the line of an epoch begins; benchmark.py counts these lines to move its bar.
 EPOCH_LINE_START = "epoch "
 # Signs that not every console can print, and what stands for them there.
-BOX_CHARACTERS = "\N{BOX DRAWINGS DOUBLE HORIZONTAL}\N{BOX DRAWINGS VERTICAL SINGLE AND HORIZONTAL DOUBLE}\N{EM DASH}"
+SPECIAL_SIGNS = "\N{BOX DRAWINGS DOUBLE HORIZONTAL}\N{BOX DRAWINGS LIGHT VERTICAL}\N{EM DASH}"
 ASCII_SIGNS = str.maketrans({"\N{MULTIPLICATION SIGN}": "x", "\N{EM DASH}": "-"})
 
 
@@ -48,25 +50,39 @@ def benchmark_text(results: dict[str, Any], encoding: str | None) -> str:
         encoding: The console's; without box characters in it, the tables are plain ASCII.
     """
     try:
-        BOX_CHARACTERS.encode(encoding or "ascii")
+        SPECIAL_SIGNS.encode(encoding or "ascii")
         summary_style, epoch_style, ascii_signs = "fancy_grid", "fancy_outline", {}
     except UnicodeEncodeError:
         summary_style, epoch_style, ascii_signs = "grid", "outline", ASCII_SIGNS
-    parts = ["", summary_table(results, summary_style), describe_run(results)]
+    sentences = [verdict(results["comparison"]), *describe_run(results).splitlines()]
+    parts = ["", summary_table(results, summary_style)]
+    parts += [textwrap.fill(sentence, CONSOLE_COLUMNS) for sentence in sentences]
     for mode, names in MODES.items():
         parts += ["", names["label"], epoch_table(results[mode], epoch_style)]
     return "\n".join(parts).translate(ascii_signs)
+
+
+def verdict(comparison: dict[str, Any]) -> str:
+    """Returns what the comparison says, in a sentence: the speedup and its ground, or why none."""
+    speedup = comparison["speedup"]
+    if speedup is None:
+        return "No speedup: " + "; ".join(comparison["warnings"])
+    sign = "\N{MULTIPLICATION SIGN}"
+    slower = f"; JIT was {1 / speedup:.2f}{sign} slower" if speedup < 1 else ""
+    preliminary = "preliminary, " if comparison["preliminary"] else ""
+    return (
+        f"Total training time without JIT over that with JIT: {speedup:.2f}{sign}{slower} "
+        f"({preliminary}processes per mode: {comparison['processes_per_mode']})"
+    )
 
 
 def describe_run(results: dict[str, Any]) -> str:
     """Returns what the figures depend on, in two lines: the configuration, and the machine."""
     config, environment = results["jit"]["config"], results["jit"]["environment"]
     layers = "-".join(str(size) for size in config["layer_sizes"])
-    n_processes = results["comparison"]["processes_per_mode"]
     return (
         f"MLP {layers} on MNIST, {config['epochs']} epochs, batch {config['batch_size']}, "
-        f"SGD {config['learning_rate']:g}, seed {config['seed']}; processes per mode: "
-        f"{n_processes}\n"
+        f"SGD {config['learning_rate']:g}, seed {config['seed']}\n"
         f"{environment['cpu_model']}, {environment['cores_usable']} cores, {environment['os']}; "
         f"{environment['device']}; JAX {environment['jax']}, Python {environment['python']}"
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 
 import jax
+import numpy as np
 
-import training
+import mode_script
 from model import Params, cross_entropy_loss, sgd_update
 
 
 def train_step(
-    params: Params, images: jax.Array, labels: jax.Array, learning_rate: float
+    params: Params, images: np.ndarray, labels: np.ndarray, learning_rate: float
 ) -> tuple[Params, jax.Array]:
     """Takes one SGD step, op by op: the gradient, then the loss in a second forward pass.
 
@@ -31,7 +32,7 @@ def train_step(
 
 def main() -> int:
     """Trains without JIT, by the options of the command line; returns the exit status."""
-    return training.main("no_jit", train_step)
+    return mode_script.main("no_jit", train_step)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 
 import jax
+import numpy as np
 
-import training
+import mode_script
 from model import Params, cross_entropy_loss, sgd_update
 
 
 @jax.jit
 def train_step(
-    params: Params, images: jax.Array, labels: jax.Array, learning_rate: float
+    params: Params, images: np.ndarray, labels: np.ndarray, learning_rate: float
 ) -> tuple[Params, jax.Array]:
     """Takes one SGD step as one compiled program: loss, gradient and update together.
 
@@ -31,7 +32,7 @@ def train_step(
 
 def main() -> int:
     """Trains with JIT, by the options of the command line; returns the exit status."""
-    return training.main("jit", train_step)
+    return mode_script.main("jit", train_step)
 
 
 if __name__ == "__main__":

@@ -3,15 +3,16 @@
 What is timed: an epoch's time covers all its steps with the making of their batches (shuffle,
 gather, scaling, transfer to the device) and ends when the parameters and every loss are ready.
 Loading, warm-up, evaluation, progress and the conversion of losses to Python numbers are outside.
+
+A batch goes into the step as NumPy arrays, and JAX moves it to the device within the call: measured
+for the jitted step, jax.device_put before the call costs twice as much.
 """
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -20,13 +21,14 @@ import numpy as np
 
 import data_loader
 import model
-import result_files
-from config import MODES, Config, add_training_options, config_from_options
-from environment import describe_environment
-from tables import epoch_line, summary_text
-from utils import MemoryTracker, OptionError, ScriptError, Timer, progress_bar, run_script, say
+from config import Config
+from tables import epoch_line
+from utils import MemoryTracker, Timer, progress_bar, say
 
-TrainStep = Callable[[model.Params, jax.Array, jax.Array, float], "tuple[model.Params, jax.Array]"]
+# (params, images, labels, learning_rate) to (params, loss); images and labels are NumPy arrays.
+TrainStep = Callable[
+    [model.Params, np.ndarray, np.ndarray, float], "tuple[model.Params, jax.Array]"
+]
 
 # The host may run ahead of the device by this many steps. Without a bound it can make a whole
 # epoch's batches (190 MB) before the device has used them; with it the device never waits.
@@ -58,14 +60,6 @@ class Epoch(NamedTuple):
     order_sha256: str  # of the order in which the images were used
 
 
-def device_batches(
-    data: data_loader.Mnist, batch_size: int, order: np.ndarray
-) -> Iterator[tuple[jax.Array, jax.Array]]:
-    """Yields (images, labels) of each batch in this order, on the default device."""
-    for batch in data_loader.batches(data.train_images, data.train_labels, batch_size, order):
-        yield jax.device_put(batch)
-
-
 def warm_up(
     train_step: TrainStep,
     params: model.Params,
@@ -84,7 +78,7 @@ def warm_up(
     parts = []
     for size in dict.fromkeys(sizes):
         compiled_before = compiles.count
-        (batch,) = device_batches(data, size, np.arange(size))
+        (batch,) = data_loader.batches(data.train_images, data.train_labels, size, np.arange(size))
         with Timer() as timer:
             # The result goes into the next shape's step: outputs must work as inputs too.
             params, loss = train_step(params, *batch, config.learning_rate)
@@ -123,7 +117,9 @@ def train_epoch(
     losses: list[jax.Array] = []
     with Timer() as timer:
         order = data_loader.epoch_order(config.seed, epoch, n_images)
-        for images, labels in device_batches(data, config.batch_size, order):
+        for images, labels in data_loader.batches(
+            data.train_images, data.train_labels, config.batch_size, order
+        ):
             params, loss = train_step(params, images, labels, config.learning_rate)
             losses.append(loss)
             if len(losses) > STEPS_IN_FLIGHT:
@@ -140,11 +136,9 @@ def evaluate(params: model.Params, images: np.ndarray, labels: np.ndarray) -> fl
     n_correct = 0
     for start in range(0, len(images), EVALUATION_CHUNK):
         chunk = slice(start, start + EVALUATION_CHUNK)
-        chunk_images, chunk_labels = jax.device_put(
-            (data_loader.scale_pixels(images[chunk]), labels[chunk])
-        )
-        share = model.accuracy(params, chunk_images, chunk_labels)
-        n_correct += round(float(share) * len(chunk_labels))
+        chunk_images = data_loader.scale_pixels(images[chunk])
+        share = model.accuracy(params, chunk_images, labels[chunk])
+        n_correct += round(float(share) * len(chunk_images))
     return n_correct / len(images)
 
 
@@ -200,75 +194,3 @@ def train(
         "programs_compiled_in_epochs": compiled,
         "memory": memory.summary(delta_of="training"),
     }
-
-
-def use_platform(platform: str) -> jax.Device:
-    """Makes JAX run on cpu, gpu or tpu, and returns its first device.
-
-    Raises:
-        OptionError: If JAX finds no such device.
-    """
-    jax.config.update("jax_platforms", platform)
-    try:
-        return jax.devices()[0]
-    except RuntimeError as error:
-        reason = str(error).splitlines()[0]
-        raise OptionError(
-            f"JAX finds no {platform} here ({reason}); try --platform cpu, or install a build of "
-            "JAX for it"
-        ) from error
-
-
-def run_mode(mode: str, train_step: TrainStep, options: argparse.Namespace) -> int:
-    """Trains one mode by the options, prints a summary and writes the mode's result file."""
-    config = config_from_options(options)
-    result_files.require_writable(options.results_dir)
-    device = use_platform(config.platform)
-    memory = MemoryTracker()
-    try:
-        with memory.stage("loading"):
-            # As bytes: float32 would take 165 MB more and gathers four times the memory a batch.
-            data = data_loader.load_mnist(options.data_dir, offline=options.offline, dtype=np.uint8)
-    except data_loader.DataError as error:
-        raise ScriptError(str(error)) from error
-    say(f"{MODES[mode]['label']}, on {device.platform}; MNIST from {data.source}")
-    run = train(train_step, data, config, memory)
-    result = result_files.mode_result(
-        mode,
-        {**dataclasses.asdict(config), "layer_sizes": model.LAYER_SIZES},
-        {
-            "name": "MNIST",
-            "source": data.source,
-            "train_examples": len(data.train_images),
-            "test_examples": len(data.test_images),
-            "sha256": data.sha256,
-        },
-        {**describe_environment(), "device": device.platform, "device_kind": device.device_kind},
-        [run],
-    )
-    path = options.results_dir / result_files.mode_file(mode)
-    result_files.write_json(path, result)
-    if not options.no_summary:
-        say(summary_text(result))
-        say(f"written to {path}")
-    return 0
-
-
-def main(mode: str, train_step: TrainStep, argv: Sequence[str] | None = None) -> int:
-    """Runs a training script: parses its options and trains its mode.
-
-    Returns:
-        The exit status.
-    """
-    parser = argparse.ArgumentParser(
-        description=f"Train the MLP on MNIST {MODES[mode]['label'].lower()} and write "
-        f"results/{result_files.mode_file(mode)}."
-    )
-    add_training_options(parser)
-    parser.add_argument(
-        "--no-summary",
-        action="store_true",
-        help="end after the last epoch's line, as benchmark.py wants it (default: off)",
-    )
-    options = parser.parse_args(argv)
-    return run_script(lambda: run_mode(mode, train_step, options))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
 from tqdm import tqdm
@@ -29,6 +30,14 @@ class OptionError(ScriptError):
     """An option asks for what is not there."""
 
     exit_status = 2
+
+
+class OptionParser(argparse.ArgumentParser):
+    """An ArgumentParser that reports a bad option in one line, without the usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the script with exit status 2."""
+        self.exit(OptionError.exit_status, f"error: {message}; see {self.prog} --help\n")
 
 
 class Timer:
@@ -137,6 +146,11 @@ def say(line: str = "") -> None:
     """Prints a line on stdout at once, above a progress bar if there is one."""
     tqdm.write(line)
     sys.stdout.flush()
+
+
+def warn(text: str) -> None:
+    """Prints a warning on stderr, above a progress bar if there is one."""
+    tqdm.write(f"warning: {text}", file=sys.stderr)
 
 
 def run_script(main: Callable[[], int]) -> int:

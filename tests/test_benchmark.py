@@ -1,0 +1,166 @@
+"""The benchmark from its options to its files, with real processes on made-up data."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from made_up import tiny_mnist
+
+import benchmark
+import config
+
+FILES = {"no_jit_results.json", "jit_results.json", "benchmark_results.json"}
+PLOTS = {"training_time.png", "loss_curve.png", "accuracy_curve.png"}
+# A mode's real script, with made-up data in place of MNIST; {change} comes before it runs.
+SCRIPT = """
+import sys
+sys.path[:0] = {paths!r}
+import data_loader, made_up
+data_loader.load_mnist = lambda *_, **__: made_up.tiny_mnist()
+import {module} as script
+{change}
+sys.exit(script.main())
+"""
+
+
+@pytest.fixture
+def run_benchmark(monkeypatch, tmp_path):
+    """Runs main() with scripts on made-up data; changes[mode] is code that comes before one's."""
+    monkeypatch.setattr(config.data_loader, "load_mnist", lambda *_, **__: tiny_mnist())
+    folder = tmp_path / "results"
+
+    def run(*words, **changes):
+        modes = {}
+        for mode, names in config.MODES.items():
+            path = tmp_path / f"{mode}.py"
+            path.write_text(
+                SCRIPT.format(
+                    paths=[str(config.REPOSITORY), str(Path(__file__).parent)],
+                    module=Path(names["script"]).stem,
+                    change=changes.get(mode, ""),
+                )
+            )
+            modes[mode] = {**names, "script": str(path)}
+        monkeypatch.setattr(benchmark, "MODES", modes)
+        return benchmark.main(["--batch-size", "32", "--results-dir", str(folder), *words])
+
+    run.folder = folder
+    return run
+
+
+def names_in(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def read(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_benchmark_runs_each_mode_in_its_own_process_and_writes_all_files(run_benchmark, capsys):
+    status = run_benchmark("--epochs", "3", "--seed", "4", "--learning-rate", "0.05")
+    out, err = capsys.readouterr()
+    assert (status, err) == (0, "")
+    assert names_in(run_benchmark.folder) == FILES | PLOTS
+    results = read(run_benchmark.folder / "benchmark_results.json")
+    for mode in config.MODES:
+        assert read(run_benchmark.folder / f"{mode}_results.json") == results[mode]
+        assert results[mode]["mode"] == mode
+        options = {key: results[mode]["config"][key] for key in ("epochs", "seed", "batch_size")}
+        assert options == {"epochs": 3, "seed": 4, "batch_size": 32}
+        assert results[mode]["config"]["learning_rate"] == 0.05
+    pids = {results[mode]["runs"][0]["pid"] for mode in config.MODES}
+    assert len(pids) == 2 and os.getpid() not in pids
+    comparison = results["comparison"]
+    times = [results[mode]["total_training_time_s"] for mode in ("no_jit", "jit")]
+    assert comparison["speedup"] == times[0] / times[1]
+    assert all(gate["passed"] for gate in comparison["gates"])
+    assert out.count("epoch 3/3") == 2
+    assert "Total Training Time" in out
+    assert out.index("Without JIT, on cpu") < out.index("With JIT, on cpu")
+
+
+def test_quick_takes_two_epochs(run_benchmark):
+    assert run_benchmark("--quick", "--epochs", "7") == 0
+    results = read(run_benchmark.folder / "benchmark_results.json")
+    assert [len(results[mode]["epochs"]) for mode in config.MODES] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "failing, change, reason",
+    [
+        ("no_jit", "sys.exit('error: boom')", "exit status 1: boom"),
+        ("jit", "raise MemoryError('boom')", "exit status 1: MemoryError: boom"),
+        ("jit", "import os; os._exit(7)", "exit status 7: it printed nothing"),
+    ],
+)
+def test_a_failed_mode_is_named_and_the_others_data_kept(
+    run_benchmark, capsys, failing, change, reason
+):
+    assert run_benchmark("--epochs", "1", **{failing: change}) == 1
+    out, err = capsys.readouterr()
+    (other,) = set(config.MODES) - {failing}
+    assert err.count("\n") == 1
+    assert f"{failing}.py ended with {reason}" in err
+    assert f"{other}_results.json" in err
+    assert "peedup" not in out
+    assert names_in(run_benchmark.folder) == {f"{other}_results.json", "benchmark_results.json"}
+    results = read(run_benchmark.folder / "benchmark_results.json")
+    assert results["status"] == "failed"
+    assert results[failing] is None and results[other]["status"] == "complete"
+    assert results["comparison"]["speedup"] is None
+
+
+def test_a_failed_gate_keeps_the_data_and_shows_no_speedup(run_benchmark, capsys):
+    # The mode with JIT moves by twice the learning rate.
+    change = (
+        "step = script.train_step\n"
+        "script.train_step = lambda params, images, labels, rate:"
+        " step(params, images, labels, 2 * rate)"
+    )
+    assert run_benchmark("--epochs", "2", jit=change) == 1
+    out, err = capsys.readouterr()
+    assert "gate 'same epoch losses' failed" in err
+    assert "\N{MULTIPLICATION SIGN}" not in out
+    assert names_in(run_benchmark.folder) == FILES | PLOTS
+    comparison = read(run_benchmark.folder / "benchmark_results.json")["comparison"]
+    assert comparison["speedup"] is None
+    assert [g["name"] for g in comparison["gates"] if not g["passed"]] == ["same epoch losses"]
+
+
+def test_a_bad_option_ends_the_benchmark_with_status_2(run_benchmark, capsys):
+    change = "print('error: no such device', file=sys.stderr); sys.exit(2)"
+    assert run_benchmark("--epochs", "1", no_jit=change) == 2
+    assert capsys.readouterr().err == "error: no such device\n"
+    assert names_in(run_benchmark.folder) == set()
+
+
+def test_all_options_pass_through(tmp_path):
+    words = ["--epochs", "3", "--batch-size", "64", "--learning-rate", "0.5", "--seed", "9"]
+    words += ["--platform", "gpu", "--data-dir", str(tmp_path), "--offline"]
+    parser = config_parser()
+    told = parser.parse_args(benchmark.script_options(parser.parse_args(words)))
+    assert told == parser.parse_args(words)
+
+
+def config_parser():
+    parser = benchmark.OptionParser()
+    config.add_training_options(parser)
+    return parser
+
+
+@pytest.mark.real_mnist
+def test_quick_run_on_real_mnist(tmp_path):
+    command = [sys.executable, str(config.REPOSITORY / "benchmark.py"), "--quick"]
+    done = subprocess.run(
+        [*command, "--results-dir", str(tmp_path)], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    results = read(tmp_path / "benchmark_results.json")
+    for mode in config.MODES:
+        first = results[mode]["epochs"][0]
+        assert first["loss"] == pytest.approx(0.95, abs=0.03)
+        assert first["test_accuracy"] == pytest.approx(0.88, abs=0.01)
+        assert results[mode]["runs"][0]["programs_compiled_in_epochs"] == [0, 0]

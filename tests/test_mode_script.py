@@ -1,0 +1,122 @@
+"""A training script from its options to its result file."""
+
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from made_up import N_TEST, N_TRAIN, tiny_mnist
+
+import config
+import train_no_jit
+import train_with_jit
+
+MAINS = {"no_jit": train_no_jit.main, "jit": train_with_jit.main}
+
+
+@pytest.fixture
+def run_script(monkeypatch, tmp_path):
+    """Runs a mode's main() on made-up data; returns its status and its result file's path."""
+    monkeypatch.setattr(config.data_loader, "load_mnist", lambda *_, **__: tiny_mnist())
+
+    def run(mode, *words):
+        argv = [f"{mode}.py", "--batch-size", "32", "--results-dir", str(tmp_path), *words]
+        monkeypatch.setattr(sys, "argv", argv)
+        return MAINS[mode](), tmp_path / f"{mode}_results.json"
+
+    return run
+
+
+@pytest.mark.parametrize("mode", MAINS)
+def test_script_prints_a_line_an_epoch_and_writes_its_result(run_script, capsys, mode):
+    status, path = run_script(mode, "--epochs", "2", "--seed", "5", "--learning-rate", "0.2")
+    assert status == 0
+    result = json.loads(path.read_text(encoding="utf-8"))
+    assert result["mode"] == mode and result["status"] == "complete"
+    assert result["config"] == {
+        "epochs": 2,
+        "batch_size": 32,
+        "learning_rate": 0.2,
+        "seed": 5,
+        "platform": "cpu",
+        "layer_sizes": [784, 512, 256, 10],
+    }
+    dataset = result["dataset"]
+    assert (dataset["train_examples"], dataset["test_examples"]) == (N_TRAIN, N_TEST)
+    assert [epoch["epoch"] for epoch in result["epochs"]] == [1, 2]
+    (run,) = result["runs"]
+    stages = [stage["stage"] for stage in run["memory"]["stages"]]
+    assert stages == ["loading", "initialisation", "warm-up", "training"]
+
+    out, err = capsys.readouterr()
+    assert err == ""
+    lines = [line for line in out.splitlines() if line.startswith("epoch ")]
+    for epoch, line in zip(result["epochs"], lines):
+        assert line == (
+            f"epoch {epoch['epoch']}/2  loss {epoch['loss']:.4f}  "
+            f"test accuracy {epoch['test_accuracy']:.2%}  time {epoch['time_s']:.3f} s"
+        )
+    assert len(lines) == 2
+    assert "Total Training Time" in out and str(path) in out
+
+
+def test_no_summary_ends_with_the_last_epoch(run_script, capsys):
+    run_script("jit", "--epochs", "1", "--no-summary")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("epoch 1/1")
+
+
+def test_result_file_names_no_path_host_or_home(run_script, tmp_path):
+    _, path = run_script("jit", "--epochs", "1", "--data-dir", str(tmp_path / "data"))
+    text = path.read_text(encoding="utf-8")
+    for private in (str(tmp_path), str(config.REPOSITORY), str(Path.home()), platform.node()):
+        assert private not in text
+
+
+def test_seed_decides_the_initial_parameters(run_script):
+    hashes = []
+    for seed in ("0", "1", "0"):
+        _, path = run_script("jit", "--epochs", "1", "--seed", seed)
+        hashes.append(json.loads(path.read_text())["runs"][0]["initial_params_sha256"])
+    assert hashes[0] == hashes[2] != hashes[1]
+
+
+def test_divergence_gives_strict_json(run_script, capsys):
+    status, path = run_script("jit", "--epochs", "2", "--learning-rate", "1e6")
+    assert status == 0
+    assert json.loads(path.read_text())["final_loss"] is None
+    assert "loss nan" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("script", ["train_no_jit.py", "train_with_jit.py"])
+def test_a_missing_platform_is_one_line_and_status_2(tmp_path, script):
+    # A process of its own: JAX chooses its platform once. No machine has both.
+    words = ["--platform", "tpu", "--results-dir", str(tmp_path)]
+    command = [sys.executable, str(config.REPOSITORY / script), *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: JAX finds no tpu here")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unwritable_results_folder_is_found_before_training(run_script, capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    status, _ = run_script("jit", "--results-dir", str(tmp_path / "file"))
+    assert status == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and "--results-dir" in err
+
+
+def test_importing_a_module_prints_nothing_and_needs_jax_only_where_it_says_so():
+    modules = sorted(path.stem for path in config.REPOSITORY.glob("*.py"))
+    assert {"model", "benchmark", "train_no_jit"} <= set(modules)
+    uses_jax = {"model", "training", "mode_script", "train_no_jit", "train_with_jit"}
+    for module in modules:
+        code = f"import {module}, sys; sys.exit(3 if 'jax' in sys.modules else 0)"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, cwd=config.REPOSITORY
+        )
+        assert (done.stdout, done.stderr) == ("", "")
+        assert done.returncode == (3 if module in uses_jax else 0), module
