@@ -80,11 +80,12 @@ def describe_run(results: dict[str, Any]) -> str:
     """Returns what the figures depend on, in two lines: the configuration, and the machine."""
     config, environment = results["jit"]["config"], results["jit"]["environment"]
     layers = "-".join(str(size) for size in config["layer_sizes"])
+    epochs = "1 epoch" if config["epochs"] == 1 else f"{config['epochs']} epochs"
     return (
-        f"MLP {layers} on MNIST, {config['epochs']} epochs, batch {config['batch_size']}, "
+        f"MLP {layers} on MNIST, {epochs}, batch {config['batch_size']}, "
         f"SGD {config['learning_rate']:g}, seed {config['seed']}\n"
         f"{environment['cpu_model']}, {environment['cores_usable']} cores, {environment['os']}; "
-        f"{environment['device']}; JAX {environment['jax']}, Python {environment['python']}"
+        f"{environment['device'].upper()}; JAX {environment['jax']}, Python {environment['python']}"
     )
 
 

@@ -585,10 +585,10 @@ def test_two_processes_fill_one_empty_cache(empty, mirrors):
 
     mirrors[0].answer = together
     code = (
-        "import sys, pathlib, data_loader as d;"
+        "import sys, pathlib, data_loader, mnist_sources as d;"
         f"d.TRAIN_EXAMPLES, d.TEST_EXAMPLES, d.FILES = {N_TRAIN}, {N_TEST}, {HASHES!r};"
         f"d.MIRRORS = [{mirrors[0].url!r}];"
-        "print(d.load_mnist(pathlib.Path(sys.argv[1])).source)"
+        "print(data_loader.load_mnist(pathlib.Path(sys.argv[1])).source)"
     )
     processes = [
         subprocess.Popen(

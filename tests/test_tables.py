@@ -72,5 +72,6 @@ def test_run_is_described_by_configuration_and_machine():
     text = tables.describe_run(make_results())
     for part in ("784-512-256-10", "2 epochs", "batch 128", "0.01", "seed 0"):
         assert part in text.splitlines()[0]
-    for part in ("Made-up CPU", "2 cores", "Linux", "cpu", "JAX 0.10.2", "Python 3.11.7"):
+    for part in ("Made-up CPU", "2 cores", "Linux", "CPU; ", "JAX 0.10.2", "Python 3.11.7"):
         assert part in text.splitlines()[1]
+    assert "1 epoch, " in tables.describe_run(make_results([1.0], [1.0]))
