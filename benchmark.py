@@ -1,45 +1,95 @@
-"""Trains the same MLP without and with JIT, each in a process of its own, and compares them."""
+"""Trains the same MLP without and with JIT, each run in a process of its own, and compares them."""
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
-import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
+import compare_folders
 import result_files
+import stability
 from comparison import compare, comparison_without
-from config import MODES, REPOSITORY, add_training_options, config_from_options, load_data
+from config import MODES, REPOSITORY, add_training_options, load_data, repository_path, whole_number
+from environment import load_average, settings_to_clear, steal_seconds
 from plots import write_plots
-from tables import EPOCH_LINE_START, benchmark_text
-from utils import OptionError, OptionParser, ScriptError, progress_bar, run_script, say
+from tables import benchmark_text, control_text
+from utils import OptionParser, ScriptError, progress_bar, run_script, say
+from workers import Workers
 
-QUICK_EPOCHS = 2
+QUICK_EPOCHS, QUICK_REPEATS = 2, 1
+DEFAULT_REPEATS = 3
+RIGOROUS_REPEATS = 10
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmark by the options of the command line; returns the exit status."""
-    parser = OptionParser(
-        description="Train the same MLP on MNIST without and with JIT, each in a process of its "
-        "own; print tables and write JSON files and plots."
-    )
-    add_training_options(parser)
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help=f"{QUICK_EPOCHS} epochs, whatever --epochs says (default: off)",
-    )
-    options = parser.parse_args(argv)
+    options = make_parser().parse_args(argv)
     if options.quick:
         options.epochs = QUICK_EPOCHS
-    return run_script(lambda: run_benchmark(options))
+    if options.repeats is None:
+        options.repeats = RIGOROUS_REPEATS if options.rigorous else DEFAULT_REPEATS
+        options.repeats = QUICK_REPEATS if options.quick else options.repeats
+    if options.check:
+        return run_script(lambda: stability.check_folder(options.check))
+    if options.compare:
+        return run_script(lambda: compare_folders.compare_folders(*options.compare))
+    return run_script(lambda: run_control(options) if options.control else run_benchmark(options))
+
+
+def make_parser() -> OptionParser:
+    """Returns the parser of the benchmark's options."""
+    parser = OptionParser(
+        description="Train the same MLP on MNIST without and with JIT, each run in a process of "
+        "its own; print tables and write JSON files and plots."
+    )
+    add_training_options(parser)
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"{QUICK_EPOCHS} epochs, whatever --epochs says, and {QUICK_REPEATS} process per mode "
+        "unless --repeats tells (default: off)",
+    )
+    length.add_argument(
+        "--rigorous",
+        action="store_true",
+        help=f"{RIGOROUS_REPEATS} processes per mode, unless --repeats tells (default: off)",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=lambda text: whole_number(text, 1, 1000),
+        metavar="N",
+        help=f"processes per mode, in alternating order (default: {DEFAULT_REPEATS})",
+    )
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument(
+        "--control",
+        action="store_true",
+        help="compare each mode with itself instead: the interval must hold 1.0, or the machine "
+        "is too noisy (default: off)",
+    )
+    action.add_argument(
+        "--check",
+        nargs="?",
+        const=REPOSITORY / "results",
+        type=repository_path,
+        metavar="RESULTS",
+        help="run nothing; read a results folder and warn of what makes it doubtful (default of "
+        "RESULTS: results)",
+    )
+    action.add_argument(
+        "--compare",
+        nargs=2,
+        type=repository_path,
+        metavar=("A", "B"),
+        help="run nothing; set two results folders side by side",
+    )
+    return parser
 
 
 def run_benchmark(options: argparse.Namespace) -> int:
@@ -48,87 +98,72 @@ def run_benchmark(options: argparse.Namespace) -> int:
     Raises:
         ScriptError: If a mode or a gate failed, after what there is was written.
     """
-    result_files.require_writable(options.results_dir)
-    load_data(options)  # fills the cache before the modes need it, and shows faults early
-    modes: dict[str, Any] = {}
-    failures = []
-    with progress_bar(options.epochs * len(MODES), "benchmark") as bar:
-        for mode in MODES:
-            modes[mode], failure = train_in_process(mode, options, bar)
-            failures += [failure] if failure else []
-
-    comparison = comparison_without(failures) if failures else compare(**modes)
-    results = {
-        "schema_version": result_files.SCHEMA_VERSION,
-        "status": "failed" if failures else "complete",
-        **modes,
-        "comparison": comparison,
-    }
+    results, failures = measure({mode: mode for mode in MODES}, options)
     write_results(results, options.results_dir)
     if failures:
-        written = [result_files.mode_file(mode) for mode in modes if modes[mode]]
+        written = [result_files.mode_file(mode) for mode in MODES if results[mode]]
         raise ScriptError("; ".join(failures) + f"; written: {', '.join(written) or 'no mode'}")
     say(benchmark_text(results, sys.stdout.encoding))
     say(f"written to {options.results_dir}")
-    if comparison["warnings"]:
-        raise ScriptError("no speedup: " + "; ".join(comparison["warnings"]))
+    warnings = results["comparison"]["warnings"]
+    if warnings:
+        raise ScriptError("no speedup: " + "; ".join(warnings))
     return 0
 
 
-def train_in_process(
-    mode: str, options: argparse.Namespace, bar: tqdm
-) -> tuple[dict[str, Any] | None, str | None]:
-    """Runs a mode's script, repeats what it prints, and moves the bar with each epoch.
+def run_control(options: argparse.Namespace) -> int:
+    """Compares each mode with itself, by the machinery of the benchmark; returns the exit status.
+
+    Raises:
+        ScriptError: If a process or a gate failed, or an interval does not hold 1.0.
+    """
+    controls, faults = {}, []
+    for mode in MODES:
+        results, failures = measure({"a": mode, "b": mode}, options)
+        controls[mode] = results
+        result_files.write_json(options.results_dir / result_files.CONTROL_FILE, controls)
+        text, passed = control_text(mode, results["comparison"])
+        say(text)
+        faults += failures or ([] if passed else [text])
+    if faults:
+        raise ScriptError("the control failed: " + "; ".join(faults))
+    say(f"written to {options.results_dir / result_files.CONTROL_FILE}")
+    return 0
+
+
+def measure(
+    arms: Mapping[str, str], options: argparse.Namespace
+) -> tuple[dict[str, Any], list[str]]:
+    """Runs the processes of two arms and compares the first arm with the second.
+
+    Args:
+        arms: The mode of each arm, by the arm's name.
+        options: The parsed options.
 
     Returns:
-        The mode's result and None, or None and why there is none.
+        The object of the benchmark's result file, with the arms' names as keys, and a sentence for
+        each arm that failed.
     """
-    script = MODES[mode]["script"]
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, str(REPOSITORY / script), "--no-summary"]
-        command += script_options(options) + ["--results-dir", folder]
-        status, last_line = relay(command, bar)
-        if status == 0:
-            return result_files.read_json(Path(folder) / result_files.mode_file(mode)), None
-    if status == OptionError.exit_status:
-        raise OptionError(last_line)
-    return None, f"{script} ended with exit status {status}: {last_line}"
-
-
-def relay(command: Sequence[str], bar: tqdm) -> tuple[int, str]:
-    """Runs a command, repeats its lines at once and moves the bar with each epoch line.
-
-    Returns:
-        The exit status and the last line, which tells why if the command failed.
-    """
-    last_line = "it printed nothing"
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-    ) as process:
-        try:
-            for line in process.stdout:
-                last_line = line.strip().replace("error: ", "", 1) or last_line
-                say(line.rstrip())
-                bar.update(line.startswith(EPOCH_LINE_START))
-        except BaseException:
-            process.kill()  # leave no worker behind, whatever ended this script
-            raise
-    return process.returncode, last_line
-
-
-def script_options(options: argparse.Namespace) -> list[str]:
-    """Returns the options of a training script that say what this benchmark was told."""
-    words = []
-    for name, value in dataclasses.asdict(config_from_options(options)).items():
-        words += ["--" + name.replace("_", "-"), str(value)]
-    if options.data_dir:
-        words += ["--data-dir", str(options.data_dir)]
-    return words + ["--offline"] * options.offline
+    result_files.require_writable(options.results_dir)
+    load_data(options)  # fills the cache before the processes need it, and shows faults early
+    load, steal, start = load_average(), steal_seconds(), time.perf_counter()
+    with progress_bar(options.epochs * options.repeats * len(arms), "benchmark") as bar:
+        workers = Workers(arms, options, bar)
+        workers.run()
+    cpu_seconds = (time.perf_counter() - start) * (os.cpu_count() or 1)
+    results = {arm: workers.result(arm) for arm in arms}
+    failures = list(workers.failures.values())
+    return {
+        "schema_version": result_files.SCHEMA_VERSION,
+        "status": "failed" if failures else "complete",
+        "noise": {
+            "load_average_at_start": load,
+            "steal_share": None if steal is None else (steal_seconds() - steal) / cpu_seconds,
+            "settings_cleared": settings_to_clear(os.environ),
+        },
+        **results,
+        "comparison": comparison_without(failures) if failures else compare(*results.values()),
+    }, failures
 
 
 def write_results(results: dict[str, Any], folder: Path) -> None:
@@ -137,7 +172,7 @@ def write_results(results: dict[str, Any], folder: Path) -> None:
     for mode, result in modes.items():
         result_files.write_json(folder / result_files.mode_file(mode), result)
     result_files.write_json(folder / result_files.BENCHMARK_FILE, results)
-    if len(modes) == len(MODES):
+    if results["status"] == "complete":
         write_plots(results, folder)
 
 

@@ -1,4 +1,4 @@
-"""The comparison of two modes: first whether they did the same, then how much faster one was.
+"""The comparison of two modes: the speedup, its interval, and what else the times tell.
 
 Reads result objects and nothing else.
 """
@@ -6,38 +6,39 @@ Reads result objects and nothing else.
 from __future__ import annotations
 
 import math
+from statistics import fmean, median
 from typing import Any
 
-# Largest relative difference of an epoch's loss: float32 sums taken in another order drift apart
-# by some 1e-6 over ten epochs, while another learning rate or batch shows at 1e-2.
-LOSS_TOLERANCE = 1e-3
-# Largest difference of the final test accuracy, as a share: half a point.
-ACCURACY_TOLERANCE = 0.005
+import numpy as np
+
+from gates import check_gates, drift
+from intervals import Ratio, best_coverage, paired_ratio, spread
+
 # Below this number of processes per mode a comparison is called preliminary.
 PROCESSES_FOR_A_CLAIM = 10
+FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no measurable difference"
 
 
-def compare(no_jit: dict[str, Any], jit: dict[str, Any]) -> dict[str, Any]:
-    """Compares two modes' results.
+def compare(base: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Compares two modes' results, run in pairs: a block has one process of each.
 
     Args:
-        no_jit: Result of the mode that is the base.
-        jit: Result of the mode that is compared with it.
+        base: Result of the mode whose time is above the fraction line (without JIT).
+        other: Result of the mode that is compared with it (with JIT).
 
     Returns:
-        "speedup" (total training time of no_jit over that of jit; None if a gate failed),
-        "speedup_ci95" (None: one process gives no interval), "processes_per_mode", "preliminary",
-        "warnings" (a sentence for each failed gate) and "gates" (name, passed, detail).
+        The object that stands as "comparison" in the result file. Figures are None if a gate
+        failed, and intervals also if there is but one process per mode.
     """
-    gates = check_gates(no_jit, jit)
-    failed = [gate for gate in gates if not gate["passed"]]
-    n_processes = min(len(no_jit["runs"]), len(jit["runs"]))
-    speedup = no_jit["total_training_time_s"] / jit["total_training_time_s"]
+    gates = check_gates(base, other)
+    failed = [gate for gate in gates if gate["passed"] is False]
+    n_processes = min(len(base["runs"]), len(other["runs"]))
     return {
-        "speedup": None if failed else speedup,
-        "speedup_ci95": None,
+        **(_no_figures() if failed else _figures(base, other)),
         "processes_per_mode": n_processes,
         "preliminary": n_processes < PROCESSES_FOR_A_CLAIM,
+        "interval_coverage_at_best": best_coverage(n_processes),
+        "modes": [_mode_figures(base), _mode_figures(other)],
         "warnings": [f"gate '{gate['name']}' failed: {gate['detail']}" for gate in failed],
         "gates": gates,
     }
@@ -46,64 +47,108 @@ def compare(no_jit: dict[str, Any], jit: dict[str, Any]) -> dict[str, Any]:
 def comparison_without(failures: list[str]) -> dict[str, Any]:
     """Returns what stands for the comparison when a mode has no result: no speedup, and why."""
     return {
-        "speedup": None,
-        "speedup_ci95": None,
+        **_no_figures(),
         "processes_per_mode": 0,
         "preliminary": True,
+        "interval_coverage_at_best": None,
+        "modes": [],
         "warnings": failures,
         "gates": [],
     }
 
 
-def check_gates(no_jit: dict[str, Any], jit: dict[str, Any]) -> list[dict[str, Any]]:
-    """Checks that both modes did the same work, without which a ratio of times means nothing.
+def break_even_steps(
+    warmup_s: float, step_s: float, other_warmup_s: float, other_step_s: float
+) -> int | None:
+    """Computes the first step after which the second mode has taken less time in all.
+
+    Args:
+        warmup_s: Warm-up of the first mode, in seconds.
+        step_s: A step of the first mode, in seconds.
+        other_warmup_s: Warm-up of the second mode.
+        other_step_s: A step of the second mode.
 
     Returns:
-        One dict per gate: "name", "passed" and "detail", a sentence with the figures.
+        The number of steps, 0 if the second mode is ahead at once; None if it never is.
     """
-    runs = no_jit["runs"] + jit["runs"]
-    return [
-        _equal_in_all("same configuration", [no_jit["config"], jit["config"]]),
-        _equal_in_all("same data", [no_jit["dataset"]["sha256"], jit["dataset"]["sha256"]]),
-        _equal_in_all("same initial parameters", [run["initial_params_sha256"] for run in runs]),
-        _equal_in_all("same batches", [run["epoch_orders_sha256"] for run in runs]),
-        _same_losses(no_jit, jit),
-        _same_accuracy(no_jit, jit),
-        _no_compile(runs),
-    ]
+    saved = step_s - other_step_s
+    extra = other_warmup_s - warmup_s
+    if saved <= 0:
+        return 0 if extra < 0 and saved == 0 else None
+    return max(0, math.ceil(extra / saved))
 
 
-def _gate(name: str, passed: bool, detail: str) -> dict[str, Any]:
-    return {"name": name, "passed": passed, "detail": detail}
+def _figures(base: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    speedup = paired_ratio(_totals(base), _totals(other))
+    with_warmup = paired_ratio(_totals(base, True), _totals(other, True))
+    n_steps = math.ceil(base["dataset"]["train_examples"] / base["config"]["batch_size"])
+    step_s = [mode["avg_epoch_time_s"] / n_steps for mode in (base, other)]
+    warmup_s = [mode["warmup_time_ms"] / 1000 for mode in (base, other)]
+    return {
+        "speedup": speedup.value,
+        "speedup_ci95": speedup.ci95,
+        "finding": _finding(speedup),
+        "speedup_with_warmup": with_warmup.value,
+        "speedup_with_warmup_ci95": with_warmup.ci95,
+        "epoch_ratios": [
+            paired_ratio(
+                [run["epoch_times_s"][epoch] for run in base["runs"]],
+                [run["epoch_times_s"][epoch] for run in other["runs"]],
+            ).value
+            for epoch in range(len(base["epochs"]))
+        ],
+        "break_even_steps": break_even_steps(0.0, step_s[0], warmup_s[1], step_s[1]),
+        "break_even_steps_both_warm_ups": break_even_steps(
+            warmup_s[0], step_s[0], warmup_s[1], step_s[1]
+        ),
+    }
 
 
-def _equal_in_all(name: str, values: list[Any]) -> dict[str, Any]:
-    passed = all(value == values[0] for value in values)
-    return _gate(name, passed, "equal in both modes" if passed else "differs between the modes")
+def _no_figures() -> dict[str, Any]:
+    names = ("speedup", "speedup_ci95", "finding", "speedup_with_warmup")
+    names += ("speedup_with_warmup_ci95", "epoch_ratios", "break_even_steps")
+    return dict.fromkeys((*names, "break_even_steps_both_warm_ups"))
 
 
-def _same_losses(no_jit: dict[str, Any], jit: dict[str, Any]) -> dict[str, Any]:
-    name = "same epoch losses"
-    losses = [[epoch["loss"] for epoch in mode["epochs"]] for mode in (no_jit, jit)]
-    if not all(loss is not None and math.isfinite(loss) for loss in losses[0] + losses[1]):
-        return _gate(name, False, "a loss is not finite: try a lower --learning-rate")
-    difference = max(abs(b - a) / max(a, 1e-12) for a, b in zip(*losses))
-    return _gate(
-        name,
-        difference <= LOSS_TOLERANCE,
-        f"largest relative difference {difference:.1e}, allowed {LOSS_TOLERANCE:.0e}",
+def _finding(speedup: Ratio) -> str | None:
+    if speedup.ci95 is None:
+        return None
+    if speedup.holds_one:
+        return NO_DIFFERENCE
+    return FASTER if speedup.value > 1 else SLOWER
+
+
+def _mode_figures(mode: dict[str, Any]) -> dict[str, Any]:
+    times = [time for run in mode["runs"] for time in run["epoch_times_s"]]
+    middle = median(times)
+    cpu_time = sum(time for run in mode["runs"] for time in run["epoch_cpu_times_s"])
+    return {
+        "mode": mode["mode"],
+        "median_epoch_s": middle,
+        "epoch_mad_s": median(abs(time - middle) for time in times),
+        "spread_of_totals": spread(_totals(mode)),
+        "drift": drift(mode),
+        "cpu_over_wall": cpu_time / math.fsum(times),
+        "programs_compiled": fmean(run["warmup"]["programs_compiled"] for run in mode["runs"]),
+        "warmup_parts_ms": _warmup_parts(mode),
+    }
+
+
+def _warmup_parts(mode: dict[str, Any]) -> dict[str, float] | None:
+    """Returns the mean of each part of the warm-up over the runs, summed over batch shapes."""
+    names = ("trace_ms", "lower_ms", "compile_ms", "first_run_ms")
+    if not all("trace_ms" in part for run in mode["runs"] for part in run["warmup"]["parts"]):
+        return None
+    return {
+        name: fmean(sum(part[name] for part in run["warmup"]["parts"]) for run in mode["runs"])
+        for name in names
+    }
+
+
+def _totals(mode: dict[str, Any], with_warmup: bool = False) -> np.ndarray:
+    return np.array(
+        [
+            math.fsum(run["epoch_times_s"]) + with_warmup * run["warmup"]["time_ms"] / 1000
+            for run in mode["runs"]
+        ]
     )
-
-
-def _same_accuracy(no_jit: dict[str, Any], jit: dict[str, Any]) -> dict[str, Any]:
-    difference = abs(no_jit["final_test_accuracy"] - jit["final_test_accuracy"])
-    return _gate(
-        "same final accuracy",
-        difference <= ACCURACY_TOLERANCE,
-        f"difference {difference:.2%} points, allowed {ACCURACY_TOLERANCE:.2%} points",
-    )
-
-
-def _no_compile(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    compiled = sum(sum(run["programs_compiled_in_epochs"]) for run in runs)
-    return _gate("no compile in a timed epoch", compiled == 0, f"programs compiled: {compiled}")

@@ -13,13 +13,25 @@ import data_loader
 from mnist_sources import TRAIN_EXAMPLES
 from utils import ScriptError
 
-# A mode's name is that of its result file; its label stands in tables and plots.
+# A mode's name is that of its result file; its label stands in tables and plots, its phrase in
+# sentences; forward_passes is how often its step computes the loss.
 MODES = {
-    "no_jit": {"label": "Without JIT", "script": "train_no_jit.py"},
-    "jit": {"label": "With JIT", "script": "train_with_jit.py"},
+    "no_jit": {
+        "label": "Without JIT",
+        "phrase": "without JIT",
+        "script": "train_no_jit.py",
+        "forward_passes": 2,
+    },
+    "jit": {
+        "label": "With JIT",
+        "phrase": "with JIT",
+        "script": "train_with_jit.py",
+        "forward_passes": 1,
+    },
 }
 REPOSITORY = Path(__file__).resolve().parent
 PLATFORMS = ("cpu", "gpu", "tpu")
+ACTIVATIONS = ("maximum", "nn_relu")
 
 
 @dataclass(frozen=True)
@@ -30,6 +42,7 @@ class Config:
     batch_size: int = 128  # images a step; 60000 = 468 * 128 + 96, so the last batch is smaller
     learning_rate: float = 0.01  # constant: plain SGD has no other setting
     seed: int = 0  # decides the initial parameters and the order of the batches
+    activation: str = "maximum"  # nn_relu, differentiated eagerly, gets slower step by step
     platform: str = "cpu"  # where JAX runs; the published results are from the CPU
 
 
@@ -64,6 +77,13 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         help="decides initial parameters and order of the batches (default: %(default)s)",
     )
     parser.add_argument(
+        "--activation",
+        choices=ACTIVATIONS,
+        default=Config.activation,
+        help="ReLU as jnp.maximum(x, 0) or as jax.nn.relu, whose eager derivative gets slower at "
+        "each step (default: %(default)s)",
+    )
+    parser.add_argument(
         "--platform",
         choices=PLATFORMS,
         default=Config.platform,
@@ -71,7 +91,7 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--data-dir",
-        type=_repository_path,
+        type=repository_path,
         metavar="DIR",
         help="folder with the MNIST files (default: $MNIST_CACHE_DIR, else ~/.mnist_cache)",
     )
@@ -82,7 +102,7 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--results-dir",
-        type=_repository_path,
+        type=repository_path,
         default=REPOSITORY / "results",
         metavar="DIR",
         help="folder for what the run writes (default: results); relative folders, here and in "
@@ -109,11 +129,17 @@ def load_data(options: argparse.Namespace) -> data_loader.Mnist:
         raise ScriptError(str(error)) from error
 
 
-def _repository_path(text: str) -> Path:
+def repository_path(text: str) -> Path:
+    """Returns a folder that an option names; a relative one starts at the repository."""
     return REPOSITORY / Path(text).expanduser()
 
 
-def _whole_number(text: str, least: int, most: int) -> int:
+def whole_number(text: str, least: int, most: int) -> int:
+    """Returns the number that an option names.
+
+    Raises:
+        argparse.ArgumentTypeError: If it is none, or out of these bounds.
+    """
     try:
         number = int(text)
     except ValueError:
@@ -124,16 +150,16 @@ def _whole_number(text: str, least: int, most: int) -> int:
 
 
 def _epochs(text: str) -> int:
-    return _whole_number(text, 1, 1_000_000)
+    return whole_number(text, 1, 1_000_000)
 
 
 def _batch_size(text: str) -> int:
-    return _whole_number(text, 1, TRAIN_EXAMPLES)
+    return whole_number(text, 1, TRAIN_EXAMPLES)
 
 
 def _seed(text: str) -> int:
     # jax.random.key takes 32 bits without x64.
-    return _whole_number(text, 0, 2**32 - 1)
+    return whole_number(text, 0, 2**32 - 1)
 
 
 def _learning_rate(text: str) -> float:

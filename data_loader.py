@@ -131,7 +131,8 @@ def _collect(folder: Path, offline: bool) -> tuple[dict[str, np.ndarray], str]:
     missing = [name for name in mnist_sources.FILES if name not in contents]
     if missing:
         tried = f"every source failed:\n{''.join(reasons)}" if reasons else "offline.\n"
-        raise DataError(f"{', '.join(missing)} not in {folder}; {tried}{_by_hand(folder)}")
+        what = "MNIST is" if len(missing) == len(mnist_sources.FILES) else ", ".join(missing)
+        raise DataError(f"{what} not in {folder}; {tried}{_by_hand(folder)}")
     return contents, ", ".join(dict.fromkeys(origins))
 
 

@@ -1,19 +1,37 @@
-"""What the results depend on and the code cannot fix: machine and versions. Never imports JAX.
+"""What the results depend on and the code cannot fix: machine, versions, settings, load.
 
-No host name, user name or path is recorded.
+Never imports JAX. No host name, user name or path is recorded.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import platform
+import re
+import subprocess
+from collections.abc import Mapping
 from importlib import metadata
+from pathlib import Path
+
+import psutil
 
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
+# JAX reads its settings from JAX_*: among them are x64, the switch that turns JIT off, a
+# compilation cache and another PRNG. Each would change what is measured in silence.
+CLEARED_PREFIX = "JAX_"
+# These are overridden by --platform, whatever they say.
+HARMLESS = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME")
+# A user who sets these wants them, and both modes get them: they are left, recorded and printed.
+HONOURED = re.compile(r"XLA_.*|OMP_NUM_THREADS|NPROC|MALLOC_.*|LD_PRELOAD|PYTHON(OPTIMIZE|MALLOC)")
 
 
-def describe_environment() -> dict[str, object]:
-    """Returns CPU model, cores, operating system and the versions of Python and the packages."""
+def describe_environment(repository: Path) -> dict[str, object]:
+    """Returns CPU, cores, system, versions, the settings that are honoured, and the commit.
+
+    Args:
+        repository: The folder whose commit is told.
+    """
     return {
         "python": platform.python_version(),
         **{package: metadata.version(package) for package in PACKAGES},
@@ -21,8 +39,69 @@ def describe_environment() -> dict[str, object]:
         "machine": platform.machine(),
         "cpu_model": _cpu_model(),
         "cores_visible": os.cpu_count(),
-        "cores_usable": _usable_cores(),
+        "cores_usable": usable_cores(),
+        "cpu_governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "settings_honoured": honoured_settings(os.environ),
+        **_commit(repository),
     }
+
+
+def honoured_settings(variables: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables that may change the speed and are left as they are.
+
+    What looks like a path in a value stands there as PATH.
+    """
+    return {
+        name: re.sub(r"[^\s=:]*[/\\]\S*", "PATH", variables[name])
+        for name in sorted(variables)
+        if HONOURED.fullmatch(name)
+    }
+
+
+def settings_to_clear(variables: Mapping[str, str]) -> list[str]:
+    """Returns the names of the variables that would change the benchmark in silence."""
+    return sorted(
+        name for name in variables if name.startswith(CLEARED_PREFIX) and name not in HARMLESS
+    )
+
+
+def worker_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables for a process of the benchmark: without those that are cleared."""
+    cleared = settings_to_clear(variables)
+    return {name: value for name, value in variables.items() if name not in cleared}
+
+
+def load_average() -> float | None:
+    """Returns the system's load over the last minute; None where it has no such figure."""
+    try:
+        return psutil.getloadavg()[0]
+    except (AttributeError, OSError):
+        return None
+
+
+def steal_seconds() -> float | None:
+    """Returns the CPU time that the hypervisor gave to others since the start; None if unknown."""
+    return getattr(psutil.cpu_times(), "steal", None)
+
+
+def usable_cores() -> int | None:
+    """Returns the cores that this process may use: by affinity and by the container's limit."""
+    # macOS and Windows have no affinity call in Python's standard library.
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
+    limit = _cgroup_cores()
+    return cores if cores is None or limit is None else min(cores, limit)
+
+
+def _cgroup_cores() -> int | None:
+    # Version 2 of cgroups has quota and period in one file ("max" for no quota), version 1 in two.
+    quota, _, period = (_first_line("/sys/fs/cgroup/cpu.max") or "").partition(" ")
+    if not period:
+        quota = _first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") or ""
+        period = _first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us") or ""
+    if not (quota.isdigit() and period.isdigit() and int(period)):
+        return None
+    return max(1, math.ceil(int(quota) / int(period)))
 
 
 def _cpu_model() -> str:
@@ -36,8 +115,28 @@ def _cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
-def _usable_cores() -> int | None:
-    # macOS and Windows have no affinity call in Python's standard library.
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
+def _first_line(path: str) -> str | None:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.readline().strip()
+    except OSError:
+        return None
+
+
+def _commit(repository: Path) -> dict[str, object]:
+    commit = _git(repository, "rev-parse", "HEAD")
+    changes = _git(repository, "status", "--porcelain", "--", ":!results", ":!report")
+    # What a run writes is no change of what it measures.
+    return {"commit": commit, "tree_clean": None if changes is None else not changes}
+
+
+def _git(repository: Path, *words: str) -> str | None:
+    if not (repository / ".git").exists():  # else Git would tell of a repository around this one
+        return None
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(repository), *words], capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

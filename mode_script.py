@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 from collections.abc import Sequence
+from functools import partial
 
 import jax
+import numpy as np
 
 import model
 import result_files
-from config import MODES, add_training_options, config_from_options, load_data
-from environment import describe_environment
-from tables import summary_text
-from training import TrainStep, train
-from utils import MemoryTracker, OptionError, OptionParser, run_script, say
+from config import MODES, REPOSITORY, add_training_options, config_from_options, load_data
+from environment import describe_environment, settings_to_clear
+from run_text import summary_text
+from training import TrainStep, first_step_params, train
+from utils import MemoryTracker, OptionError, OptionParser, ScriptError, run_script, say
 
 
 def main(mode: str, train_step: TrainStep, argv: Sequence[str] | None = None) -> int:
@@ -24,17 +27,32 @@ def main(mode: str, train_step: TrainStep, argv: Sequence[str] | None = None) ->
         The exit status.
     """
     parser = OptionParser(
-        description=f"Train the MLP on MNIST {MODES[mode]['label'].lower()} and write "
+        description=f"Train the MLP on MNIST {MODES[mode]['phrase']} and write "
         f"results/{result_files.mode_file(mode)}."
     )
     add_training_options(parser)
     parser.add_argument(
-        "--no-summary",
+        "--worker",
         action="store_true",
-        help="end after the last epoch's line, as benchmark.py wants it (default: off)",
+        help="run as a process of benchmark.py: no summary, and the parameters after one step "
+        f"beside the result, as {result_files.FIRST_STEP_FILE} (default: off)",
     )
     options = parser.parse_args(argv)
     return run_script(lambda: run_mode(mode, train_step, options))
+
+
+def refuse_settings() -> None:
+    """Refuses to train under variables of JAX that would change the run in silence.
+
+    Raises:
+        ScriptError: If there is one.
+    """
+    names = settings_to_clear(os.environ)
+    if names:
+        raise ScriptError(
+            f"{', '.join(names)} would change what is measured; unset it (benchmark.py clears it "
+            "for its own processes)"
+        )
 
 
 def use_platform(platform: str) -> jax.Device:
@@ -47,16 +65,20 @@ def use_platform(platform: str) -> jax.Device:
     try:
         return jax.devices()[0]
     except RuntimeError as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0].partition(" (set JAX_PLATFORMS")[0]
         raise OptionError(
-            f"JAX finds no {platform} here ({reason}); try --platform cpu, or install a build of "
-            "JAX for it"
+            f"JAX finds no {platform} here: try --platform cpu, or install a build of JAX for it "
+            f"({reason})"
         ) from error
 
 
 def run_mode(mode: str, train_step: TrainStep, options: argparse.Namespace) -> int:
     """Trains one mode by the options, prints a summary and writes the mode's result file."""
+    refuse_settings()
     config = config_from_options(options)
+    if config.activation == "nn_relu":
+        loss_fn = partial(model.cross_entropy_loss, activation=jax.nn.relu)
+        train_step = partial(train_step, loss_fn=loss_fn)
     result_files.require_writable(options.results_dir)
     device = use_platform(config.platform)
     memory = MemoryTracker()
@@ -74,12 +96,19 @@ def run_mode(mode: str, train_step: TrainStep, options: argparse.Namespace) -> i
             "test_examples": len(data.test_images),
             "sha256": data.sha256,
         },
-        {**describe_environment(), "device": device.platform, "device_kind": device.device_kind},
+        {
+            **describe_environment(REPOSITORY),
+            "device": device.platform,
+            "device_kind": device.device_kind,
+        },
         [run],
     )
     path = options.results_dir / result_files.mode_file(mode)
     result_files.write_json(path, result)
-    if not options.no_summary:
+    if options.worker:
+        first_step = jax.tree_util.tree_leaves(first_step_params(train_step, data, config))
+        np.savez(options.results_dir / result_files.FIRST_STEP_FILE, *first_step)
+    else:
         say(summary_text(result))
         say(f"written to {path}")
     return 0

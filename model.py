@@ -6,7 +6,7 @@ The parameters are a list with one dict per layer: float32 "weights" of shape (n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,8 @@ import jax.numpy as jnp
 LAYER_SIZES = (784, 512, 256, 10)
 
 Params = list[dict[str, jax.Array]]
+Activation = Callable[[jax.Array], jax.Array]
+LossFn = Callable[[Params, jax.Array, jax.Array], jax.Array]
 
 
 def init_params(key: jax.Array, layer_sizes: Sequence[int] = LAYER_SIZES) -> Params:
@@ -47,24 +49,34 @@ def init_params(key: jax.Array, layer_sizes: Sequence[int] = LAYER_SIZES) -> Par
     return params
 
 
-def forward(params: Params, images: jax.Array) -> jax.Array:
+def relu(x: jax.Array) -> jax.Array:
+    """Returns max(x, 0), in the shape and dtype of x.
+
+    Not jax.nn.relu: its eager derivative adds jit cache entries at every step (see README.md).
+    """
+    return jnp.maximum(x, 0)
+
+
+def forward(params: Params, images: jax.Array, activation: Activation = relu) -> jax.Array:
     """Computes the logits.
 
     Args:
         params: Parameters from init_params.
         images: (n, 784) float32, pixels in [0, 1].
+        activation: What follows each layer but the last, elementwise.
 
     Returns:
         (n, 10) float32 logits; the softmax is left to the loss.
     """
     activations = images
     for layer in params[:-1]:
-        # Not jax.nn.relu: its eager derivative adds jit cache entries at every step (see README).
-        activations = jnp.maximum(activations @ layer["weights"] + layer["biases"], 0)
+        activations = activation(activations @ layer["weights"] + layer["biases"])
     return activations @ params[-1]["weights"] + params[-1]["biases"]
 
 
-def cross_entropy_loss(params: Params, images: jax.Array, labels: jax.Array) -> jax.Array:
+def cross_entropy_loss(
+    params: Params, images: jax.Array, labels: jax.Array, activation: Activation = relu
+) -> jax.Array:
     """Computes the mean softmax cross-entropy.
 
     log_softmax subtracts the largest logit first, so large logits neither overflow nor give NaN.
@@ -73,11 +85,12 @@ def cross_entropy_loss(params: Params, images: jax.Array, labels: jax.Array) -> 
         params: Parameters from init_params.
         images: (n, 784) float32, pixels in [0, 1].
         labels: (n,) int32 classes, 0 to 9.
+        activation: See forward.
 
     Returns:
         Scalar float32, in nats.
     """
-    log_probs = jax.nn.log_softmax(forward(params, images))
+    log_probs = jax.nn.log_softmax(forward(params, images, activation))
     return -jnp.mean(jnp.take_along_axis(log_probs, labels[:, None], axis=1))
 
 

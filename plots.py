@@ -17,9 +17,11 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
+from comparison import FASTER, NO_DIFFERENCE
 from config import MODES, REPOSITORY
 from result_files import BENCHMARK_FILE, read_json, write_whole
-from tables import ABSENT, describe_run
+from run_text import ABSENT
+from tables import describe_run
 from utils import OptionParser, ScriptError, run_script, say
 
 SIZE_INCHES = (8, 4.5)
@@ -125,7 +127,7 @@ def training_time_figure(results: dict[str, Any]) -> Figure:
     per_epoch.set_ylabel("Time per epoch (s)")
     total.set_ylabel("Total training time (s)")
     total.margins(y=0.1)  # room for the labels on the bars
-    total.set_title(speedup_text(comparison["speedup"]), fontsize=11, weight="bold")
+    total.set_title(speedup_text(comparison), fontsize=11, weight="bold")
     _finish_axes(figure)
     return figure
 
@@ -144,14 +146,18 @@ def accuracy_figure(results: dict[str, Any]) -> Figure:
     return _curves(results, "test_accuracy", 100, title, "Test accuracy after the epoch (%)")
 
 
-def speedup_text(speedup: float | None) -> str:
-    """Returns the speedup in words: faster, slower or the same; if None, that there is none."""
+def speedup_text(comparison: dict[str, Any]) -> str:
+    """Returns the finding in few words, with the speedup; if there is none, that a check failed."""
+    speedup, finding = comparison["speedup"], comparison["finding"]
     if speedup is None:
         return f"speedup {ABSENT}: check failed"
-    factor = f"{max(speedup, 1 / speedup):.2f}"
-    if factor == "1.00":
-        return "same time with JIT"
-    return f"{factor}\N{MULTIPLICATION SIGN} {'faster' if speedup > 1 else 'slower'} with JIT"
+    sign = "\N{MULTIPLICATION SIGN}"
+    if finding == NO_DIFFERENCE:
+        return f"{NO_DIFFERENCE} ({speedup:.2f}{sign})"
+    if finding is None:
+        return f"speedup {speedup:.2f}{sign} (no interval)"
+    factor = f"{max(speedup, 1 / speedup):.2f}{sign}"
+    return f"{factor} as fast with JIT" if finding == FASTER else f"{factor} the time with JIT"
 
 
 def _curves(results: dict[str, Any], key: str, factor: float, title: str, unit: str) -> Figure:

@@ -18,6 +18,8 @@ from utils import ScriptError
 
 SCHEMA_VERSION = 1
 BENCHMARK_FILE = "benchmark_results.json"
+CONTROL_FILE = "control_results.json"
+FIRST_STEP_FILE = "first_step.npz"
 
 
 def mode_file(mode: str) -> str:
@@ -26,7 +28,12 @@ def mode_file(mode: str) -> str:
 
 
 def mode_result(
-    mode: str, config: dict, dataset: dict, environment: dict, runs: list[dict]
+    mode: str,
+    config: dict,
+    dataset: dict,
+    environment: dict,
+    runs: list[dict],
+    status: str = "complete",
 ) -> dict[str, Any]:
     """Joins the runs of one mode with their summary: means over the runs.
 
@@ -36,6 +43,7 @@ def mode_result(
         dataset: Name, source, sizes and hashes of the data.
         environment: What environment.describe_environment returned, and the device.
         runs: The raw values, one dict per process.
+        status: "complete", or "interrupted" if there should be more runs.
 
     Returns:
         The object of the mode's result file.
@@ -53,7 +61,7 @@ def mode_result(
     return {
         "schema_version": SCHEMA_VERSION,
         "mode": mode,
-        "status": "complete",
+        "status": status,
         "config": config,
         "dataset": dataset,
         "environment": environment,
@@ -127,6 +135,19 @@ def read_json(path: Path) -> dict[str, Any]:
         raise ScriptError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise ScriptError(f"{path} is not a result file: {error}") from error
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """Reads a benchmark's result file.
+
+    Raises:
+        ScriptError: If it is not there, or is not one of this version.
+    """
+    results = read_json(path)
+    version = results.get("schema_version") if isinstance(results, dict) else None
+    if version != SCHEMA_VERSION:
+        raise ScriptError(f"{path} has schema version {version}, not {SCHEMA_VERSION}")
+    return results
 
 
 def _mean(values: list[float | None]) -> float | None:

@@ -1,4 +1,4 @@
-"""Results as text: a line an epoch, the side-by-side table and the epoch tables."""
+"""A benchmark's results as text: the side-by-side table, its details and the epoch tables."""
 
 from __future__ import annotations
 
@@ -7,39 +7,14 @@ from typing import Any
 
 from tabulate import tabulate
 
+from comparison import FASTER, NO_DIFFERENCE, SLOWER
 from config import MODES
+from run_text import ABSENT, SUMMARY_ROWS, number
 
 CONSOLE_COLUMNS = 80
-# What stands for a figure that the result files do not have: a loss that is not finite, a speedup
-# that was not computed.
-ABSENT = "n/a"
-# How the line of an epoch begins; benchmark.py counts these lines to move its bar.
-EPOCH_LINE_START = "epoch "
 # Signs that not every console can print, and what stands for them there.
 SPECIAL_SIGNS = "\N{BOX DRAWINGS DOUBLE HORIZONTAL}\N{BOX DRAWINGS LIGHT VERTICAL}\N{EM DASH}"
 ASCII_SIGNS = str.maketrans({"\N{MULTIPLICATION SIGN}": "x", "\N{EM DASH}": "-"})
-
-
-def number(value: float | None, pattern: str) -> str:
-    """Formats a figure by a str.format pattern such as "{:.2f} s"; ABSENT if it is None."""
-    return ABSENT if value is None else pattern.format(value)
-
-
-def epoch_line(epoch: int, n_epochs: int, loss: float, test_accuracy: float, time_s: float) -> str:
-    """Returns the line that a training script prints after each epoch."""
-    return (
-        f"{EPOCH_LINE_START}{epoch:{len(str(n_epochs))}d}/{n_epochs}  loss {loss:.4f}  "
-        f"test accuracy {test_accuracy:.2%}  time {time_s:.3f} s"
-    )
-
-
-def summary_text(result: dict[str, Any]) -> str:
-    """Returns the summary that a training script prints at its end.
-
-    Args:
-        result: A mode's result, as result_files.mode_result returns it.
-    """
-    return tabulate([(name, text(result)) for name, text, _ in SUMMARY_ROWS], tablefmt="plain")
 
 
 def benchmark_text(results: dict[str, Any], encoding: str | None) -> str:
@@ -54,26 +29,115 @@ def benchmark_text(results: dict[str, Any], encoding: str | None) -> str:
         summary_style, epoch_style, ascii_signs = "fancy_grid", "fancy_outline", {}
     except UnicodeEncodeError:
         summary_style, epoch_style, ascii_signs = "grid", "outline", ASCII_SIGNS
-    sentences = [verdict(results["comparison"]), *describe_run(results).splitlines()]
-    parts = ["", summary_table(results, summary_style)]
-    parts += [textwrap.fill(sentence, CONSOLE_COLUMNS) for sentence in sentences]
+    sentences = [*describe_run(results).splitlines(), *noise_lines(results)]
+    parts = ["", *map(_fill, sentences), summary_table(results, summary_style)]
+    parts += [_fill(f"{verdict(results['comparison'])}."), ""]
+    parts += [detail_table(results, epoch_style)]
+    parts += map(_fill, comparison_lines(results["comparison"]))
     for mode, names in MODES.items():
         parts += ["", names["label"], epoch_table(results[mode], epoch_style)]
     return "\n".join(parts).translate(ascii_signs)
 
 
 def verdict(comparison: dict[str, Any]) -> str:
-    """Returns what the comparison says, in a sentence: the speedup and its ground, or why none."""
+    """Returns what the comparison says, in a sentence: the finding and its ground, or why none."""
     speedup = comparison["speedup"]
     if speedup is None:
         return "No speedup: " + "; ".join(comparison["warnings"])
-    sign = "\N{MULTIPLICATION SIGN}"
-    slower = f"; JIT was {1 / speedup:.2f}{sign} slower" if speedup < 1 else ""
+    n = comparison["processes_per_mode"]
+    processes = f"{n} process{'es' if n > 1 else ''} per mode"
     preliminary = "preliminary, " if comparison["preliminary"] else ""
-    return (
-        f"Total training time without JIT over that with JIT: {speedup:.2f}{sign}{slower} "
-        f"({preliminary}processes per mode: {comparison['processes_per_mode']})"
-    )
+    if comparison["finding"] is None:
+        return f"Speedup with JIT: {_times(speedup)} ({preliminary}{processes}: no interval)"
+    interval = f"95 % interval {' to '.join(map(_times, comparison['speedup_ci95']))}"
+    if comparison["interval_coverage_at_best"] < 0.95:
+        interval += f", which covers {comparison['interval_coverage_at_best']:.0%} at best"
+    ground = f"({interval}; {preliminary}{processes})"
+    return {
+        FASTER: f"With JIT, training is {_times(speedup)} as fast {ground}",
+        SLOWER: f"With JIT, training takes {_times(1 / speedup)} the time, so it is slower; "
+        f"speedup {_times(speedup)} {ground}",
+        NO_DIFFERENCE: f"No measurable difference: speedup {_times(speedup)} {ground} holds 1.0",
+    }[comparison["finding"]]
+
+
+def detail_table(results: dict[str, Any], style: str) -> str:
+    """Returns the second table: spread, warm-up in parts, drift and what else the times tell.
+
+    Args:
+        results: The object of the benchmark's result file.
+        style: A table format of tabulate.
+    """
+    comparison = results["comparison"]
+    rows = [
+        (name, *(text(figures) for figures in comparison["modes"])) for name, text in DETAIL_ROWS
+    ]
+    headers = ("Detail", *(MODES[figures["mode"]]["label"] for figures in comparison["modes"]))
+    return tabulate(rows, headers, style, colalign=("left", "right", "right"))
+
+
+def comparison_lines(comparison: dict[str, Any]) -> list[str]:
+    """Returns sentences on the ratio of each epoch, with warm-up, and the break-even step."""
+    if comparison["speedup"] is None:
+        return []
+    with_warmup = f"Speedup with warm-up included: {_times(comparison['speedup_with_warmup'])}"
+    if comparison["speedup_with_warmup_ci95"]:
+        interval = " to ".join(map(_times, comparison["speedup_with_warmup_ci95"]))
+        with_warmup += f" (95 % interval {interval})"
+    ratios = " ".join(f"{ratio:.2f}" for ratio in comparison["epoch_ratios"])
+    alone, both = comparison["break_even_steps"], comparison["break_even_steps_both_warm_ups"]
+    if alone is None:
+        break_even = "JIT never makes up for its warm-up"
+    else:
+        break_even = f"JIT has made up for its warm-up after {alone} steps"
+        if both is not None:
+            break_even += f", or after {both} if the other mode's warm-up counts, too"
+    return [f"{with_warmup}.", f"Ratio per epoch: {ratios}.", f"{break_even}."]
+
+
+def control_text(mode: str, comparison: dict[str, Any]) -> tuple[str, bool]:
+    """Returns what a mode's comparison with itself says, and whether it passed."""
+    label = MODES[mode]["label"]
+    if comparison["speedup"] is None:
+        return f"{label}: " + "; ".join(comparison["warnings"]), False
+    ratio = f"{label} against itself: ratio {comparison['speedup']:.3f}"
+    if comparison["speedup_ci95"] is None:
+        return f"{ratio}; one process gives no interval: use --repeats", False
+    low, high = comparison["speedup_ci95"]
+    text = f"{ratio}, 95 % interval {low:.3f} to {high:.3f} "
+    if comparison["finding"] == NO_DIFFERENCE:
+        return text + "holds 1.0", True
+    coverage = comparison["interval_coverage_at_best"]
+    if coverage < 0.95:
+        return text + f"does not hold 1.0, but covers {coverage:.0%} at best: use --rigorous", False
+    return text + "does not hold 1.0: the machine is too noisy", False
+
+
+def noise_lines(results: dict[str, Any]) -> list[str]:
+    """Returns sentences on what may have disturbed the run, and on the settings it had."""
+    environment, noise = results["jit"]["environment"], results["noise"]
+    steal = number(noise["steal_share"], "{:.1%}")
+    governor = environment["cpu_governor"]
+    lines = [
+        f"Load average {number(noise['load_average_at_start'], '{:.2f}')} at the start; cores: "
+        f"{environment['cores_usable']} usable of {environment['cores_visible']} visible; steal "
+        f"{steal} of the time" + (f"; governor {governor}" if governor else "")
+    ]
+    cleared, honoured = noise["settings_cleared"], environment["settings_honoured"]
+    if cleared:
+        lines.append(f"Cleared for the benchmark's processes: {', '.join(cleared)}")
+    if honoured:
+        words = " ".join(f"{name}={value}" for name, value in honoured.items())
+        lines.append(f"Settings left as they were: {words}")
+    return lines
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f}\N{MULTIPLICATION SIGN}"
+
+
+def _fill(sentence: str) -> str:
+    return textwrap.fill(sentence, CONSOLE_COLUMNS)
 
 
 def describe_run(results: dict[str, Any]) -> str:
@@ -97,7 +161,8 @@ def summary_table(results: dict[str, Any], style: str) -> str:
         style: A table format of tabulate.
     """
     no_jit, jit = results["no_jit"], results["jit"]
-    speedup = number(results["comparison"]["speedup"], "{:.2f}\N{MULTIPLICATION SIGN}")
+    ratio = results["comparison"]["speedup"]
+    speedup = ABSENT if ratio is None else _times(ratio)
     rows = [
         (name, text(no_jit), text(jit), speedup if last == "speedup" else last)
         for name, text, last in SUMMARY_ROWS
@@ -126,13 +191,26 @@ def epoch_table(result: dict[str, Any], style: str) -> str:
     return tabulate(rows, headers, style, colalign=("right",) * 4, disable_numparse=True)
 
 
-# The rows of the side-by-side table: name, figure of one mode, and the last column.
-SUMMARY_ROWS = (
-    ("Total Training Time", lambda r: number(r["total_training_time_s"], "{:.2f} s"), "speedup"),
-    ("Avg. Time per Epoch", lambda r: number(r["avg_epoch_time_s"], "{:.3f} s"), "speedup"),
-    ("Final Loss", lambda r: number(r["final_loss"], "{:.4f}"), "\N{EM DASH}"),
-    ("Final Test Accuracy", lambda r: number(r["final_test_accuracy"], "{:.2%}"), "\N{EM DASH}"),
-    ("Peak Memory (MB)", lambda r: number(r["peak_memory_mb"], "{:.1f} MB"), "\N{EM DASH}"),
-    ("Memory Delta (MB)", lambda r: number(r["memory_delta_mb"], "{:.1f} MB"), "\N{EM DASH}"),
-    ("Warm-up Time", lambda r: number(r["warmup_time_ms"], "{:.1f} ms"), "one-time"),
+# The rows of the second table: name, and figure of one of the comparison's modes.
+DETAIL_ROWS = (
+    ("Median epoch", lambda m: f"{m['median_epoch_s']:.3f} s"),
+    ("Its median absolute deviation", lambda m: f"{m['epoch_mad_s']:.3f} s"),
+    ("Spread of total times", lambda m: f"{m['spread_of_totals']:.1%}"),
+    ("Growth of an epoch's time, each epoch", lambda m: _drift(m, "slope_per_epoch", "{:+.2%}")),
+    ("Last epoch over the second", lambda m: _drift(m, "last_over_second", "{:.2f}")),
+    ("CPU time over wall time", lambda m: f"{m['cpu_over_wall']:.2f}"),
+    ("Programs compiled", lambda m: f"{m['programs_compiled']:.0f}"),
+    ("Warm-up: trace", lambda m: _part(m, "trace_ms")),
+    ("Warm-up: lower", lambda m: _part(m, "lower_ms")),
+    ("Warm-up: compile", lambda m: _part(m, "compile_ms")),
+    ("Warm-up: first runs", lambda m: _part(m, "first_run_ms")),
 )
+
+
+def _drift(figures: dict[str, Any], key: str, pattern: str) -> str:
+    return number(figures["drift"] and figures["drift"][key], pattern)
+
+
+def _part(figures: dict[str, Any], key: str) -> str:
+    parts = figures["warmup_parts_ms"]
+    return "\N{EM DASH}" if parts is None else f"{parts[key]:.1f} ms"

@@ -8,11 +8,15 @@ import jax
 import numpy as np
 
 import mode_script
-from model import Params, cross_entropy_loss, sgd_update
+from model import LossFn, Params, cross_entropy_loss, sgd_update
 
 
 def train_step(
-    params: Params, images: np.ndarray, labels: np.ndarray, learning_rate: float
+    params: Params,
+    images: np.ndarray,
+    labels: np.ndarray,
+    learning_rate: float,
+    loss_fn: LossFn = cross_entropy_loss,
 ) -> tuple[Params, jax.Array]:
     """Takes one SGD step, op by op: the gradient, then the loss in a second forward pass.
 
@@ -21,12 +25,13 @@ def train_step(
         images: (n, 784) float32.
         labels: (n,) int32.
         learning_rate: Step size.
+        loss_fn: (params, images, labels) to the scalar loss.
 
     Returns:
         The new parameters, and the scalar float32 loss at the old ones.
     """
-    grads = jax.grad(cross_entropy_loss)(params, images, labels)
-    loss = cross_entropy_loss(params, images, labels)
+    grads = jax.grad(loss_fn)(params, images, labels)
+    loss = loss_fn(params, images, labels)
     return sgd_update(params, grads, learning_rate), loss
 
 

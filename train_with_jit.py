@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import jax
 import numpy as np
 
 import mode_script
-from model import Params, cross_entropy_loss, sgd_update
+from model import LossFn, Params, cross_entropy_loss, sgd_update
 
 
-@jax.jit
+@partial(jax.jit, static_argnames="loss_fn")
 def train_step(
-    params: Params, images: np.ndarray, labels: np.ndarray, learning_rate: float
+    params: Params,
+    images: np.ndarray,
+    labels: np.ndarray,
+    learning_rate: float,
+    loss_fn: LossFn = cross_entropy_loss,
 ) -> tuple[Params, jax.Array]:
     """Takes one SGD step as one compiled program: loss, gradient and update together.
 
@@ -22,11 +27,12 @@ def train_step(
         images: (n, 784) float32.
         labels: (n,) int32.
         learning_rate: Step size; traced, so another value needs no new program.
+        loss_fn: (params, images, labels) to the scalar loss; static.
 
     Returns:
         The new parameters, and the scalar float32 loss at the old ones.
     """
-    loss, grads = jax.value_and_grad(cross_entropy_loss)(params, images, labels)
+    loss, grads = jax.value_and_grad(loss_fn)(params, images, labels)
     return sgd_update(params, grads, learning_rate), loss
 
 

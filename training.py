@@ -22,7 +22,8 @@ import numpy as np
 import data_loader
 import model
 from config import Config
-from tables import epoch_line
+from environment import load_average, steal_seconds
+from run_text import epoch_line
 from utils import MemoryTracker, Timer, progress_bar, say
 
 # (params, images, labels, learning_rate) to (params, loss); images and labels are NumPy arrays.
@@ -57,6 +58,7 @@ class Epoch(NamedTuple):
     params: model.Params
     loss: float  # mean over the images, each at the step that used it
     time_s: float
+    cpu_time_s: float  # of all threads of this process
     order_sha256: str  # of the order in which the images were used
 
 
@@ -71,6 +73,8 @@ def warm_up(
 
     Returns:
         "time_ms" and "programs_compiled" over all shapes, and "parts" with both for each shape.
+        A jitted step's part also has "trace_ms", "lower_ms", "compile_ms" and "first_run_ms",
+        which add up to its "time_ms".
     """
     sizes = [min(config.batch_size, len(data.train_images))]
     if len(data.train_images) % config.batch_size:
@@ -78,16 +82,19 @@ def warm_up(
     parts = []
     for size in dict.fromkeys(sizes):
         compiled_before = compiles.count
-        (batch,) = data_loader.batches(data.train_images, data.train_labels, size, np.arange(size))
+        arguments = (params, *first_batch(data, size), config.learning_rate)
+        compile_parts = compile_ahead(train_step, arguments)
         with Timer() as timer:
             # The result goes into the next shape's step: outputs must work as inputs too.
-            params, loss = train_step(params, *batch, config.learning_rate)
+            params, loss = train_step(*arguments)
             jax.block_until_ready((params, loss))
+        first_run = {"first_run_ms": timer.seconds * 1000}
         parts.append(
             {
                 "batch_size": size,
-                "time_ms": timer.seconds * 1000,
+                "time_ms": sum({**compile_parts, **first_run}.values()),
                 "programs_compiled": compiles.count - compiled_before,
+                **({**compile_parts, **first_run} if compile_parts else {}),
             }
         )
     return {
@@ -95,6 +102,54 @@ def warm_up(
         "programs_compiled": sum(part["programs_compiled"] for part in parts),
         "parts": parts,
     }
+
+
+def compile_ahead(train_step: TrainStep, arguments: tuple) -> dict[str, float]:
+    """Traces, lowers and compiles a jitted step for these arguments, and times each.
+
+    The next call of the step finds the compiled program and only runs it, so that this costs
+    nothing beyond what a first call does anyway.
+
+    Returns:
+        "trace_ms", "lower_ms" and "compile_ms"; nothing for a step that is not jitted.
+    """
+    if not hasattr(train_step, "trace"):
+        return {}
+    with Timer() as trace:
+        traced = train_step.trace(*arguments)
+    with Timer() as lower:
+        lowered = traced.lower()
+    with Timer() as compilation:
+        lowered.compile()
+    return {
+        "trace_ms": trace.seconds * 1000,
+        "lower_ms": lower.seconds * 1000,
+        "compile_ms": compilation.seconds * 1000,
+    }
+
+
+def first_batch(data: data_loader.Mnist, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the first images, (size, 784) float32, and their labels, (size,) int32."""
+    return next(data_loader.batches(data.train_images, data.train_labels, size, np.arange(size)))
+
+
+def first_step_params(
+    train_step: TrainStep, data: data_loader.Mnist, config: Config
+) -> model.Params:
+    """Returns the parameters after one step from the initial ones, on the first batch."""
+    params = model.init_params(jax.random.key(config.seed))
+    return train_step(params, *first_batch(data, config.batch_size), config.learning_rate)[0]
+
+
+def count_flops(train_step: TrainStep, data: data_loader.Mnist, config: Config) -> float:
+    """Returns the floating-point operations of a step on a full batch, by XLA's own account.
+
+    The account is that of the step as one program before XLA optimises it, for an eager step too:
+    the compiled program's leaves out the products in JAX 0.4, which calls a library for them.
+    """
+    params = model.init_params(jax.random.key(config.seed))
+    arguments = (params, *first_batch(data, config.batch_size), config.learning_rate)
+    return jax.jit(train_step).lower(*arguments).cost_analysis()["flops"]
 
 
 def train_epoch(
@@ -128,7 +183,8 @@ def train_epoch(
     batch_sizes = np.full(len(losses), config.batch_size)
     batch_sizes[-1] = n_images - config.batch_size * (len(losses) - 1)
     mean_loss = np.average([float(loss) for loss in losses], weights=batch_sizes)
-    return Epoch(params, float(mean_loss), timer.seconds, hashlib.sha256(order).hexdigest())
+    order_hash = hashlib.sha256(order).hexdigest()
+    return Epoch(params, float(mean_loss), timer.seconds, timer.cpu_seconds, order_hash)
 
 
 def evaluate(params: model.Params, images: np.ndarray, labels: np.ndarray) -> float:
@@ -159,6 +215,7 @@ def train(
         The raw values of this run, as they stand in the result file under "runs".
     """
     started_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    load_at_start, steal_at_start = load_average(), steal_seconds()
     compiles = CompileCounter()
     with memory.stage("initialisation"):
         params = model.init_params(jax.random.key(config.seed))
@@ -184,6 +241,7 @@ def train(
         "pid": os.getpid(),
         "started_at": started_at,
         "epoch_times_s": [epoch.time_s for epoch in epochs],
+        "epoch_cpu_times_s": [epoch.cpu_time_s for epoch in epochs],
         "losses": [epoch.loss for epoch in epochs],
         "test_accuracies": accuracies,
         "initial_test_accuracy": initial_accuracy,
@@ -192,5 +250,9 @@ def train(
         "epoch_orders_sha256": [epoch.order_sha256 for epoch in epochs],
         "warmup": warmup,
         "programs_compiled_in_epochs": compiled,
+        "dtypes": sorted({str(leaf.dtype) for leaf in jax.tree_util.tree_leaves(params)}),
+        "step_flops": count_flops(train_step, data, config),
+        "load_average_at_start": load_at_start,
+        "steal_s": None if steal_at_start is None else steal_seconds() - steal_at_start,
         "memory": memory.summary(delta_of="training"),
     }

@@ -10,7 +10,15 @@ from typing import Any
 
 from config import MODES, REPOSITORY
 from result_files import BENCHMARK_FILE, read_json, write_whole
-from tables import describe_run, epoch_table, summary_table, verdict
+from tables import (
+    comparison_lines,
+    describe_run,
+    detail_table,
+    epoch_table,
+    noise_lines,
+    summary_table,
+    verdict,
+)
 from utils import OptionParser, ScriptError, run_script, say
 
 README = REPOSITORY / "README.md"
@@ -64,6 +72,12 @@ def summary(results: dict[str, Any]) -> str:
     return summary_table(results, "pipe")
 
 
+def details(results: dict[str, Any]) -> str:
+    """Returns the second table, and the sentences that go with it and with the machine."""
+    lines = comparison_lines(results["comparison"]) + noise_lines(results)
+    return "\n".join([detail_table(results, "pipe"), "", *(f"- {line}" for line in lines)])
+
+
 def epochs(results: dict[str, Any]) -> str:
     """Returns the epoch table of every mode."""
     return "\n\n".join(
@@ -72,7 +86,7 @@ def epochs(results: dict[str, Any]) -> str:
     )
 
 
-BLOCKS = {"answer": answer, "summary": summary, "epochs": epochs}
+BLOCKS = {"answer": answer, "summary": summary, "details": details, "epochs": epochs}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -41,14 +41,16 @@ class OptionParser(argparse.ArgumentParser):
 
 
 class Timer:
-    """Measures a with-block by the monotonic clock: `seconds` is set when the block ends."""
+    """Measures a with-block: `seconds` by the monotonic clock, `cpu_seconds` over all threads."""
 
     def __enter__(self) -> Timer:
+        self._cpu_start = time.process_time()
         self._start = time.perf_counter()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.seconds = time.perf_counter() - self._start
+        self.cpu_seconds = time.process_time() - self._cpu_start
 
 
 def rss_mb() -> float:

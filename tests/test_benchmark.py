@@ -11,6 +11,7 @@ from made_up import tiny_mnist
 
 import benchmark
 import config
+import workers
 
 FILES = {"no_jit_results.json", "jit_results.json", "benchmark_results.json"}
 PLOTS = {"training_time.png", "loss_curve.png", "accuracy_curve.png"}
@@ -44,8 +45,10 @@ def run_benchmark(monkeypatch, tmp_path):
                 )
             )
             modes[mode] = {**names, "script": str(path)}
-        monkeypatch.setattr(benchmark, "MODES", modes)
-        return benchmark.main(["--batch-size", "32", "--results-dir", str(folder), *words])
+        monkeypatch.setattr(workers, "MODES", modes)
+        return benchmark.main(
+            ["--batch-size", "32", "--repeats", "1", "--results-dir", str(folder), *words]
+        )
 
     run.folder = folder
     return run
@@ -60,7 +63,8 @@ def read(path):
 
 
 def test_benchmark_runs_each_mode_in_its_own_process_and_writes_all_files(run_benchmark, capsys):
-    status = run_benchmark("--epochs", "3", "--seed", "4", "--learning-rate", "0.05")
+    options = ["--epochs", "3", "--seed", "4", "--learning-rate", "0.05", "--repeats", "2"]
+    status = run_benchmark(*options)
     out, err = capsys.readouterr()
     assert (status, err) == (0, "")
     assert names_in(run_benchmark.folder) == FILES | PLOTS
@@ -71,13 +75,22 @@ def test_benchmark_runs_each_mode_in_its_own_process_and_writes_all_files(run_be
         options = {key: results[mode]["config"][key] for key in ("epochs", "seed", "batch_size")}
         assert options == {"epochs": 3, "seed": 4, "batch_size": 32}
         assert results[mode]["config"]["learning_rate"] == 0.05
-    pids = {results[mode]["runs"][0]["pid"] for mode in config.MODES}
-    assert len(pids) == 2 and os.getpid() not in pids
+    pids = {run["pid"] for mode in config.MODES for run in results[mode]["runs"]}
+    assert len(pids) == 4 and os.getpid() not in pids
+    orders = {mode: [run["order"] for run in results[mode]["runs"]] for mode in config.MODES}
+    assert orders == {"no_jit": [0, 3], "jit": [1, 2]}
+    starts = {
+        run["order"]: run["started_at"] for mode in config.MODES for run in results[mode]["runs"]
+    }
+    assert [starts[i] for i in range(4)] == sorted(starts.values())
     comparison = results["comparison"]
-    times = [results[mode]["total_training_time_s"] for mode in ("no_jit", "jit")]
-    assert comparison["speedup"] == times[0] / times[1]
-    assert all(gate["passed"] for gate in comparison["gates"])
-    assert out.count("epoch 3/3") == 2
+    totals = {
+        mode: [sum(run["epoch_times_s"]) for run in results[mode]["runs"]] for mode in config.MODES
+    }
+    ratios = [a / b for a, b in zip(totals["no_jit"], totals["jit"])]
+    assert comparison["speedup"] == pytest.approx((ratios[0] * ratios[1]) ** 0.5)
+    assert [gate["name"] for gate in comparison["gates"] if gate["passed"] is False] == []
+    assert out.count("epoch 3/3") == 4
     assert "Total Training Time" in out
     assert out.index("Without JIT, on cpu") < out.index("With JIT, on cpu")
 
@@ -127,7 +140,52 @@ def test_a_failed_gate_keeps_the_data_and_shows_no_speedup(run_benchmark, capsys
     assert names_in(run_benchmark.folder) == FILES | PLOTS
     comparison = read(run_benchmark.folder / "benchmark_results.json")["comparison"]
     assert comparison["speedup"] is None
-    assert [g["name"] for g in comparison["gates"] if not g["passed"]] == ["same epoch losses"]
+    failed = [gate["name"] for gate in comparison["gates"] if gate["passed"] is False]
+    assert failed == ["same parameters after one step", "same epoch losses"]
+
+
+def test_a_compile_within_an_epoch_fails_the_benchmark(run_benchmark, capsys):
+    # The warm-up knows nothing of the smaller last batch.
+    change = (
+        "import numpy, training\n"
+        "warm_up = training.warm_up\n"
+        "def full_batches_alone(step, params, data, config, compiles):\n"
+        "    data = data._replace(train_images=data.train_images[:64])\n"
+        "    return warm_up(step, params, data, config, compiles)\n"
+        "training.warm_up = full_batches_alone"
+    )
+    assert run_benchmark("--epochs", "1", jit=change) == 1
+    out, err = capsys.readouterr()
+    assert "gate 'no compile in a timed epoch' failed: programs compiled: 1" in err
+
+
+def test_inherited_settings_are_cleared_or_told(run_benchmark, monkeypatch, capsys):
+    monkeypatch.setenv("JAX_ENABLE_X64", "1")
+    monkeypatch.setenv("JAX_DISABLE_JIT", "1")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=1")
+    assert run_benchmark("--epochs", "1") == 0
+    out = capsys.readouterr().out
+    assert "Cleared for the benchmark's processes: JAX_DISABLE_JIT, JAX_ENABLE_X64" in out
+    assert "XLA_FLAGS=--xla_force_host_platform_device_count=1" in out
+    results = read(run_benchmark.folder / "benchmark_results.json")
+    assert results["noise"]["settings_cleared"] == ["JAX_DISABLE_JIT", "JAX_ENABLE_X64"]
+    assert results["jit"]["runs"][0]["dtypes"] == ["float32"]
+
+
+def test_control_compares_each_mode_with_itself(run_benchmark, capsys):
+    status = run_benchmark("--epochs", "1", "--control", "--repeats", "2")
+    assert names_in(run_benchmark.folder) == {"control_results.json"}
+    controls = read(run_benchmark.folder / "control_results.json")
+    out, err = capsys.readouterr()
+    passed = []
+    for mode, label in (("no_jit", "Without JIT"), ("jit", "With JIT")):
+        assert [controls[mode][arm]["mode"] for arm in "ab"] == [mode, mode]
+        comparison = controls[mode]["comparison"]
+        low, high = comparison["speedup_ci95"]
+        passed.append(low <= 1 <= high)
+        assert f"{label} against itself: ratio {comparison['speedup']:.3f}" in out
+    assert status == (0 if all(passed) else 1)
+    assert ("the control failed" in err) == (not all(passed))
 
 
 def test_a_bad_option_ends_the_benchmark_with_status_2(run_benchmark, capsys):
@@ -141,7 +199,7 @@ def test_all_options_pass_through(tmp_path):
     words = ["--epochs", "3", "--batch-size", "64", "--learning-rate", "0.5", "--seed", "9"]
     words += ["--platform", "gpu", "--data-dir", str(tmp_path), "--offline"]
     parser = config_parser()
-    told = parser.parse_args(benchmark.script_options(parser.parse_args(words)))
+    told = parser.parse_args(workers.script_options(parser.parse_args(words)))
     assert told == parser.parse_args(words)
 
 

@@ -16,7 +16,7 @@ def parse(*words):
 
 
 def test_defaults_are_those_of_the_published_run():
-    assert config.config_from_options(parse()) == config.Config(10, 128, 0.01, 0, "cpu")
+    assert config.config_from_options(parse()) == config.Config(10, 128, 0.01, 0, "maximum", "cpu")
     assert parse().results_dir == config.REPOSITORY / "results"
 
 
@@ -27,6 +27,7 @@ def test_defaults_are_those_of_the_published_run():
         ("--batch-size", "60000", "batch_size", 60_000),
         ("--learning-rate", "1e-3", "learning_rate", 0.001),
         ("--seed", "4294967295", "seed", 2**32 - 1),
+        ("--activation", "nn_relu", "activation", "nn_relu"),
         ("--platform", "gpu", "platform", "gpu"),
     ],
 )
@@ -50,6 +51,7 @@ def test_every_option_reaches_its_field(option, text, field, value):
         ("--learning-rate", "fast"),
         ("--seed", "-1"),
         ("--seed", "4294967296"),
+        ("--activation", "tanh"),
         ("--platform", "abacus"),
     ],
 )
@@ -75,7 +77,7 @@ def test_help_names_every_option_with_its_default(capsys):
     with pytest.raises(SystemExit):
         parse("--help")
     text = " ".join(capsys.readouterr().out.split())
-    for default in ("10", "128", "0.01", "0", "cpu", "~/.mnist_cache", "off", "results"):
+    for default in ("10", "128", "0.01", "0", "maximum", "cpu", "~/.mnist_cache", "off", "results"):
         assert f"default: {default}" in text or f"else {default}" in text
 
 

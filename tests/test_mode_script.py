@@ -40,6 +40,7 @@ def test_script_prints_a_line_an_epoch_and_writes_its_result(run_script, capsys,
         "batch_size": 32,
         "learning_rate": 0.2,
         "seed": 5,
+        "activation": "maximum",
         "platform": "cpu",
         "layer_sizes": [784, 512, 256, 10],
     }
@@ -63,7 +64,7 @@ def test_script_prints_a_line_an_epoch_and_writes_its_result(run_script, capsys,
 
 
 def test_no_summary_ends_with_the_last_epoch(run_script, capsys):
-    run_script("jit", "--epochs", "1", "--no-summary")
+    run_script("jit", "--epochs", "1", "--worker")
     assert capsys.readouterr().out.splitlines()[-1].startswith("epoch 1/1")
 
 
@@ -87,6 +88,24 @@ def test_divergence_gives_strict_json(run_script, capsys):
     assert status == 0
     assert json.loads(path.read_text())["final_loss"] is None
     assert "loss nan" in capsys.readouterr().out
+
+
+def test_a_setting_that_would_change_the_run_is_refused(run_script, monkeypatch, capsys):
+    monkeypatch.setenv("JAX_ENABLE_X64", "1")
+    assert run_script("jit", "--epochs", "1")[0] == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and "JAX_ENABLE_X64" in err
+
+
+@pytest.mark.parametrize("mode", MAINS)
+def test_nn_relu_trains_alike(run_script, mode):
+    losses = []
+    for activation in ("maximum", "nn_relu"):
+        _, path = run_script(mode, "--epochs", "2", "--activation", activation)
+        result = json.loads(path.read_text())
+        assert result["config"]["activation"] == activation
+        losses.append(result["runs"][0]["losses"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 @pytest.mark.parametrize("script", ["train_no_jit.py", "train_with_jit.py"])
@@ -120,3 +139,11 @@ def test_importing_a_module_prints_nothing_and_needs_jax_only_where_it_says_so()
         )
         assert (done.stdout, done.stderr) == ("", "")
         assert done.returncode == (3 if module in uses_jax else 0), module
+
+
+def test_a_training_script_imports_nothing_big_beside_jax():
+    # It would count as memory of the mode.
+    code = "import train_with_jit, sys; print([m for m in %r if m in sys.modules])"
+    command = [sys.executable, "-c", code % ["scipy.stats", "matplotlib", "pip"]]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=config.REPOSITORY)
+    assert done.stdout == "[]\n"

@@ -1,9 +1,13 @@
 """What is printed: every figure from the results, at most 80 columns, ASCII where it must be."""
 
-import pytest
-from made_up import make_results
+import re
 
+import pytest
+from made_up import make_benchmark, make_mode, make_results, noisy_runs
+
+import run_text
 import tables
+from comparison import compare
 
 
 def test_summary_table_has_the_seven_rows_of_both_modes():
@@ -40,17 +44,66 @@ def test_tables_fit_any_console(encoding):
     assert text.isascii() == (encoding != "utf-8")
 
 
-def test_verdict_tells_speedup_processes_and_that_it_is_preliminary():
-    text = " ".join(tables.verdict(make_results()["comparison"]).split())
-    assert "4.00\N{MULTIPLICATION SIGN}" in text
-    assert "preliminary" in text and "processes per mode: 1" in text
-    assert "slower" not in text
+TIMES = "\N{MULTIPLICATION SIGN}"
 
 
-def test_a_slower_jit_is_reported_as_slower():
-    text = tables.verdict(make_results([1.0, 1.0], [1.0, 3.0])["comparison"])
-    assert "0.50\N{MULTIPLICATION SIGN}" in text
-    assert "JIT was 2.00\N{MULTIPLICATION SIGN} slower" in text
+def test_one_process_gives_a_preliminary_speedup_without_an_interval():
+    text = tables.verdict(make_results()["comparison"])
+    assert text == f"Speedup with JIT: 4.00{TIMES} (preliminary, 1 process per mode: no interval)"
+
+
+def test_verdict_tells_the_finding_with_its_interval():
+    def verdict(jit_s, n):
+        runs = noisy_runs(1.0, n), noisy_runs(jit_s, n, seed=1)
+        return tables.verdict(make_benchmark(*runs)["comparison"])
+
+    assert re.fullmatch(
+        r"With JIT, training is 4\.\d\d. as fast "
+        r"\(95 % interval 3\.\d\d. to 4\.\d\d.; 10 processes per mode\)",
+        verdict(0.25, 10),
+    )
+    assert re.match(r"With JIT, training takes 2\.0\d. the time, so it is slower", verdict(2.0, 10))
+    assert re.match(r"No measurable difference: speedup .* holds 1\.0$", verdict(1.0, 10))
+    assert "covers 75% at best; preliminary, 3 processes per mode" in verdict(0.25, 3)
+
+
+def test_details_and_sentences_have_the_figures_of_the_comparison():
+    results = make_benchmark(noisy_runs(2.0), noisy_runs(1.0, seed=1))
+    jit = results["comparison"]["modes"][1]
+    rows = tables.detail_table(results, "plain")
+    assert f"{jit['median_epoch_s']:.3f} s" in rows
+    assert f"{jit['drift']['slope_per_epoch']:+.2%}" in rows
+    assert "100.0 ms" in rows and "1.50" in rows
+    text = " ".join(tables.comparison_lines(results["comparison"]))
+    assert f"after {results['comparison']['break_even_steps']} steps" in text
+    assert f"{results['comparison']['speedup_with_warmup']:.2f}{TIMES}" in text
+
+
+def test_noise_lines_tell_load_cores_and_settings():
+    results = make_results()
+    text = " ".join(tables.noise_lines(results))
+    assert "Load average 0.25" in text and "2 usable of 4 visible" in text and "steal 0.1%" in text
+    assert "Cleared" not in text and "Settings" not in text
+    results["noise"]["settings_cleared"] = ["JAX_ENABLE_X64"]
+    results["jit"]["environment"]["settings_honoured"] = {"XLA_FLAGS": "--xla_x=1"}
+    results["jit"]["environment"]["cpu_governor"] = "powersave"
+    text = " ".join(tables.noise_lines(results))
+    assert "JAX_ENABLE_X64" in text and "XLA_FLAGS=--xla_x=1" in text and "powersave" in text
+
+
+@pytest.mark.parametrize(
+    "b_s, n, passed, words",
+    [
+        (1.0, 10, True, "holds 1.0"),
+        (1.2, 10, False, "too noisy"),
+        (1.2, 3, False, "covers 75% at best"),
+        (1.0, 1, False, "no interval"),
+    ],
+)
+def test_a_control_passes_if_its_interval_holds_one(b_s, n, passed, words):
+    a, b = make_mode("jit", *noisy_runs(1.0, n)), make_mode("jit", *noisy_runs(b_s, n, seed=1))
+    text, judged = tables.control_text("jit", compare(a, b))
+    assert (judged, words in text) == (passed, True)
 
 
 def test_a_failed_gate_shows_no_speedup():
@@ -58,14 +111,14 @@ def test_a_failed_gate_shows_no_speedup():
     text = tables.benchmark_text(results, "utf-8")
     assert "4.00\N{MULTIPLICATION SIGN}" not in text
     assert "No speedup: gate 'same epoch losses' failed" in text
-    assert tables.summary_table(results, "plain").count(tables.ABSENT) == 2
+    assert tables.summary_table(results, "plain").count(run_text.ABSENT) == 2
 
 
 def test_a_loss_that_is_not_finite_is_absent_in_the_tables():
     results = make_results(losses=[1.0, 0.5])
     results["jit"]["epochs"][1]["loss"] = results["jit"]["final_loss"] = None
-    assert tables.ABSENT in tables.epoch_table(results["jit"], "plain")
-    assert tables.ABSENT in tables.summary_text(results["jit"])
+    assert run_text.ABSENT in tables.epoch_table(results["jit"], "plain")
+    assert run_text.ABSENT in run_text.summary_text(results["jit"])
 
 
 def test_run_is_described_by_configuration_and_machine():

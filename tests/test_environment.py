@@ -1,0 +1,135 @@
+"""What is recorded of the machine, and what becomes of inherited settings."""
+
+import builtins
+import io
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import jax
+import pytest
+
+import environment
+from config import REPOSITORY
+
+
+def fake_files(monkeypatch, files):
+    real_open = builtins.open
+
+    def fake_open(path, *arguments, **words):
+        if str(path).startswith(("/sys/", "/proc/")):
+            if path not in files:
+                raise FileNotFoundError(path)
+            return io.StringIO(files[path])
+        return real_open(path, *arguments, **words)
+
+    monkeypatch.setattr(builtins, "open", fake_open)
+
+
+def test_environment_names_versions_and_no_private_thing():
+    described = environment.describe_environment(REPOSITORY)
+    assert described["jax"] == jax.__version__
+    assert described["python"] == platform.python_version()
+    assert described["cores_visible"] == os.cpu_count()
+    for private in (platform.node(), str(Path.home()), str(REPOSITORY)):
+        assert private not in str(described)
+
+
+@pytest.mark.parametrize(
+    "files, cores",
+    [
+        ({}, 8),
+        ({"/sys/fs/cgroup/cpu.max": "max 100000\n"}, 8),
+        ({"/sys/fs/cgroup/cpu.max": "150000 100000\n"}, 2),
+        ({"/sys/fs/cgroup/cpu.max": "50000 100000\n"}, 1),
+        ({"/sys/fs/cgroup/cpu.max": "9900000 100000\n"}, 8),
+        (
+            {
+                "/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "200000\n",
+                "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+            },
+            2,
+        ),
+        (
+            {
+                "/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+                "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+            },
+            8,
+        ),
+    ],
+)
+def test_usable_cores_heed_affinity_and_the_containers_limit(monkeypatch, files, cores):
+    fake_files(monkeypatch, files)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    assert environment.usable_cores() == cores
+
+
+def test_usable_cores_without_affinity(monkeypatch):
+    fake_files(monkeypatch, {})
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert environment.usable_cores() == 6
+
+
+def test_cpu_model_and_governor(monkeypatch):
+    governor = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+    cpuinfo = "processor : 0\nmodel name\t: Made-up CPU\n"
+    fake_files(monkeypatch, {governor: "powersave\n", "/proc/cpuinfo": cpuinfo})
+    described = environment.describe_environment(Path("/nowhere"))
+    assert described["cpu_governor"] == "powersave"
+    assert described["cpu_model"] == "Made-up CPU"
+    assert described["commit"] is None and described["tree_clean"] is None
+
+
+def test_settings_are_cleared_honoured_or_left_alone():
+    variables = {
+        "JAX_ENABLE_X64": "1",
+        "JAX_COMPILATION_CACHE_DIR": "/home/me/cache",
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": "--xla_dump_to=/home/me/dump --xla_cpu_x=true",
+        "OMP_NUM_THREADS": "1",
+        "HOME": "/home/me",
+    }
+    cleared = ["JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_X64"]
+    assert environment.settings_to_clear(variables) == cleared
+    assert environment.honoured_settings(variables) == {
+        "OMP_NUM_THREADS": "1",
+        "XLA_FLAGS": "--xla_dump_to=PATH --xla_cpu_x=true",
+    }
+    left = environment.worker_variables(variables)
+    assert set(variables) - set(left) == set(cleared)
+
+
+def test_commit_and_clean_tree_are_those_of_git(tmp_path):
+    def git(*words):
+        identity = ["-c", "user.name=n", "-c", "user.email=e@x"]
+        command = ["git", "-C", str(tmp_path), *identity, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "-q")
+    (tmp_path / "file.py").write_text("1")
+    git("add", ".")
+    git("commit", "-q", "-m", "first")
+
+    def told():
+        described = environment.describe_environment(tmp_path)
+        return described["commit"], described["tree_clean"]
+
+    assert told() == (git("rev-parse", "HEAD"), True)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "r.json").write_text("{}")
+    assert told()[1] is True  # what a run writes is no change of the code
+    (tmp_path / "file.py").write_text("2")
+    assert told()[1] is False
+
+
+def test_load_and_steal_are_absent_where_the_system_has_none(monkeypatch):
+    def no_load():
+        raise OSError
+
+    monkeypatch.setattr(environment.psutil, "getloadavg", no_load)
+    monkeypatch.setattr(environment.psutil, "cpu_times", lambda: (1.0, 2.0))
+    assert environment.load_average() is None
+    assert environment.steal_seconds() is None

@@ -1,0 +1,150 @@
+"""The benchmark's processes: one for each training run, the real scripts, in alternating order."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+import result_files
+from config import MODES, REPOSITORY, config_from_options
+from environment import worker_variables
+from run_text import EPOCH_LINE_START
+from utils import OptionError, ScriptError, say
+
+
+class WorkerError(ScriptError):
+    """A training process failed; its text says which script and why."""
+
+
+class Workers:
+    """Runs the training processes of several arms and gathers their results.
+
+    An arm is one side of a comparison: a mode, or in a control the same mode twice.
+    """
+
+    def __init__(self, arms: Mapping[str, str], options: argparse.Namespace, bar: tqdm) -> None:
+        """Starts nothing yet.
+
+        Args:
+            arms: The mode of each arm, by the arm's name.
+            options: The parsed options of the benchmark, which its processes get, too.
+            bar: Is moved by one at each epoch.
+        """
+        self._arms = arms
+        self._options = options
+        self._bar = bar
+        self._results: dict[str, list[dict[str, Any]]] = {arm: [] for arm in arms}
+        self._first_step: list[np.ndarray] | None = None
+        self.failures: dict[str, str] = {}
+
+    def run(self) -> None:
+        """Runs the processes of all arms, in blocks of one each; the order alternates.
+
+        After a failure, only what has no result yet is still tried.
+
+        Raises:
+            OptionError: If a script refuses an option.
+        """
+        order = alternating_order(list(self._arms), self._options.repeats)
+        for position, arm in enumerate(order):
+            if arm in self.failures or (self.failures and self._results[arm]):
+                continue
+            say(f"[{position + 1}/{len(order)}] {MODES[self._arms[arm]]['label']}")
+            try:
+                result = self._run_one(arm)
+            except WorkerError as failure:
+                self.failures[arm] = str(failure)
+                continue
+            block = position // len(self._arms)
+            result["runs"][0] = {"order": position, "block": block, **result["runs"][0]}
+            self._results[arm].append(result)
+
+    def result(self, arm: str) -> dict[str, Any] | None:
+        """Returns an arm's result over all its processes; None if not one of them ended well.
+
+        Its status is "interrupted" if there are fewer than were asked for.
+        """
+        results = self._results[arm]
+        if not results:
+            return None
+        first = results[0]
+        return result_files.mode_result(
+            first["mode"],
+            first["config"],
+            first["dataset"],
+            first["environment"],
+            [result["runs"][0] for result in results],
+            "complete" if len(results) == self._options.repeats else "interrupted",
+        )
+
+    def _run_one(self, arm: str) -> dict[str, Any]:
+        mode = self._arms[arm]
+        script = MODES[mode]["script"]
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, str(REPOSITORY / script), "--worker"]
+            command += [*script_options(self._options), "--results-dir", folder]
+            status, last_line = relay(command, self._bar)
+            if status == OptionError.exit_status:
+                raise OptionError(last_line)
+            if status != 0:
+                raise WorkerError(f"{script} ended with exit status {status}: {last_line}")
+            result = result_files.read_json(Path(folder) / result_files.mode_file(mode))
+            with np.load(Path(folder) / result_files.FIRST_STEP_FILE) as file:
+                params = [file[name] for name in file.files]
+        if self._first_step is None:
+            self._first_step = params
+        result["runs"][0]["first_step_difference"] = max(
+            float(np.abs(a - b).max()) for a, b in zip(params, self._first_step)
+        )
+        return result
+
+
+def alternating_order(arms: Sequence[str], repeats: int) -> list[str]:
+    """Returns the order of the processes: ABBA..., so that a slow drift of the machine cancels."""
+    return [arm for block in range(repeats) for arm in (arms if block % 2 == 0 else arms[::-1])]
+
+
+def relay(command: Sequence[str], bar: tqdm) -> tuple[int, str]:
+    """Runs a command, repeats its lines at once and moves the bar with each epoch line.
+
+    Returns:
+        The exit status and the last line, which tells why if the command failed.
+    """
+    last_line = "it printed nothing"
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        env={**worker_variables(os.environ), "PYTHONIOENCODING": "utf-8"},
+    ) as process:
+        try:
+            for line in process.stdout:
+                last_line = line.strip().replace("error: ", "", 1) or last_line
+                say(line.rstrip())
+                bar.update(line.startswith(EPOCH_LINE_START))
+        except BaseException:
+            process.kill()  # leave no worker behind, whatever ended this script
+            raise
+    return process.returncode, last_line
+
+
+def script_options(options: argparse.Namespace) -> list[str]:
+    """Returns the options of a training script that say what this benchmark was told."""
+    words = []
+    for name, value in dataclasses.asdict(config_from_options(options)).items():
+        words += ["--" + name.replace("_", "-"), str(value)]
+    if options.data_dir:
+        words += ["--data-dir", str(options.data_dir)]
+    return words + ["--offline"] * options.offline
