@@ -42,7 +42,7 @@ def check_gates(base: dict[str, Any], other: dict[str, Any]) -> list[dict[str, A
     return [
         _equal("same configuration", [mode["config"] for mode in modes]),
         _equal("same environment", [mode["environment"] for mode in modes]),
-        _equal("same data", [mode["dataset"]["sha256"] for mode in modes]),
+        _equal("same data", [run["data_sha256"] for run in runs]),
         _equal("same initial parameters", [run["initial_params_sha256"] for run in runs]),
         _equal("same batches", [run["epoch_orders_sha256"] for run in runs]),
         _same_first_step(runs),

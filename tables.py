@@ -123,6 +123,9 @@ def noise_lines(results: dict[str, Any]) -> list[str]:
         f"{environment['cores_usable']} usable of {environment['cores_visible']} visible; steal "
         f"{steal} of the time" + (f"; governor {governor}" if governor else "")
     ]
+    if environment["commit"]:
+        clean = "unchanged" if environment["tree_clean"] else "changed since"
+        lines.append(f"Commit {environment['commit'][:10]}, files {clean}")
     cleared, honoured = noise["settings_cleared"], environment["settings_honoured"]
     if cleared:
         lines.append(f"Cleared for the benchmark's processes: {', '.join(cleared)}")

@@ -198,6 +198,14 @@ def evaluate(params: model.Params, images: np.ndarray, labels: np.ndarray) -> fl
     return n_correct / len(images)
 
 
+def data_sha256(data: data_loader.Mnist) -> str:
+    """Returns one hash over the bytes of all four arrays, as they are trained on."""
+    digest = hashlib.sha256()
+    for array in data[:4]:
+        digest.update(np.ascontiguousarray(array))
+    return digest.hexdigest()
+
+
 def params_sha256(params: model.Params) -> str:
     """Returns one hash over the bytes of all leaves, in tree order."""
     digest = hashlib.sha256()
@@ -245,6 +253,7 @@ def train(
         "losses": [epoch.loss for epoch in epochs],
         "test_accuracies": accuracies,
         "initial_test_accuracy": initial_accuracy,
+        "data_sha256": data_sha256(data),
         "initial_params_sha256": initial_hash,
         "final_params_sha256": params_sha256(params),
         "epoch_orders_sha256": [epoch.order_sha256 for epoch in epochs],

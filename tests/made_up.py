@@ -40,6 +40,8 @@ ENVIRONMENT = {
     "device": "cpu",
     "cpu_governor": None,
     "settings_honoured": {},
+    "commit": "0123456789abcdef",
+    "tree_clean": True,
 }
 
 
@@ -66,6 +68,7 @@ def make_run(epoch_times, **changes):
         "epoch_cpu_times_s": [1.5 * time for time in epoch_times],
         "losses": [1 / epoch for epoch in range(1, n_epochs + 1)],
         "test_accuracies": [1 - 0.1 / epoch for epoch in range(1, n_epochs + 1)],
+        "data_sha256": "data",
         "initial_params_sha256": "params",
         "epoch_orders_sha256": [f"order {epoch}" for epoch in range(n_epochs)],
         "warmup": WARMUP,

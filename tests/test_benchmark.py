@@ -77,6 +77,11 @@ def test_benchmark_runs_each_mode_in_its_own_process_and_writes_all_files(run_be
         assert results[mode]["config"]["learning_rate"] == 0.05
     pids = {run["pid"] for mode in config.MODES for run in results[mode]["runs"]}
     assert len(pids) == 4 and os.getpid() not in pids
+    compiled = {
+        mode: {run["warmup"]["programs_compiled"] for run in results[mode]["runs"]}
+        for mode in config.MODES
+    }
+    assert compiled["jit"] == {2} and min(compiled["no_jit"]) > 50
     orders = {mode: [run["order"] for run in results[mode]["runs"]] for mode in config.MODES}
     assert orders == {"no_jit": [0, 3], "jit": [1, 2]}
     starts = {

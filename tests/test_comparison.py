@@ -41,6 +41,14 @@ def test_finding_of_ten_processes(jit_s, finding):
     assert not comparison["preliminary"]
 
 
+@pytest.mark.parametrize("n_no_jit, n_jit, preliminary", [(10, 10, False), (9, 9, True)])
+def test_below_ten_processes_a_comparison_is_preliminary(n_no_jit, n_jit, preliminary):
+    runs = noisy_runs(4.0, n_no_jit), noisy_runs(1.0, n_jit, seed=1)
+    comparison = make_benchmark(*runs)["comparison"]
+    assert comparison["preliminary"] is preliminary
+    assert comparison["processes_per_mode"] == n_jit
+
+
 def test_warm_up_is_included_where_it_says_so():
     warmups = [{"time_ms": ms, "programs_compiled": 1, "parts": []} for ms in (2000.0, 1000.0)]
     no_jit = make_run([3.0, 3.0], warmup=warmups[0])

@@ -27,6 +27,7 @@ def failed_gates(no_jit, jit):
     "changes, gate",
     [
         ({"initial_params_sha256": "other"}, "same initial parameters"),
+        ({"data_sha256": "other"}, "same data"),
         ({"epoch_orders_sha256": ["order 0", "order 7"]}, "same batches"),
         ({"first_step_difference": 1.1e-6}, "same parameters after one step"),
         ({"first_step_difference": float("nan")}, "same parameters after one step"),
@@ -34,7 +35,7 @@ def failed_gates(no_jit, jit):
         ({"losses": [1.0011, 0.5]}, "same epoch losses"),
         ({"losses": [1.0, float("nan")]}, "same epoch losses"),
         ({"losses": [1.0, None]}, "same epoch losses"),
-        ({"test_accuracies": [0.9, 0.956]}, "same final accuracy"),
+        ({"test_accuracies": [0.9, 0.9551]}, "same final accuracy"),
         ({"step_flops": 1.021 * STEP_FLOPS["jit"]}, "same work"),
         ({"step_flops": STEP_FLOPS["no_jit"]}, "same work"),
         ({"dtypes": ["float32", "float64"]}, "float32 throughout"),
@@ -70,10 +71,9 @@ def test_differences_within_the_tolerances_pass(changes):
     [
         ("config", "learning_rate", "same configuration"),
         ("environment", "jax", "same environment"),
-        ("dataset", "sha256", "same data"),
     ],
 )
-def test_other_configuration_environment_or_data_are_refused(part, key, gate):
+def test_other_configuration_or_environment_is_refused(part, key, gate):
     no_jit = make_mode("no_jit", make_run([3.0, 5.0]))
     jit = make_mode("jit", make_run([1.0, 1.0]))
     jit[part][key] = "other"

@@ -28,6 +28,16 @@ def test_summary_of_several_runs_is_their_mean():
     assert result["total_training_time_s"] == 4.5
 
 
+def test_memory_and_warm_up_are_means_over_runs():
+    memory = {"peak_mb": 500.0, "delta_mb": 40.0, "stages": []}
+    warmup = {"time_ms": 23.4, "programs_compiled": 2, "parts": []}
+    other = make_run([1.0], memory=memory, warmup=warmup)
+    result = make_mode("jit", make_run([1.0]), other)
+    assert result["peak_memory_mb"] == 450.0
+    assert result["memory_delta_mb"] == 30.0
+    assert result["warmup_time_ms"] == pytest.approx(73.4)
+
+
 def test_a_loss_that_one_run_lacks_has_no_mean():
     result = make_mode("jit", make_run([2.0, 1.0], losses=[1.0, None]), make_run([4.0, 2.0]))
     assert [epoch["loss"] for epoch in result["epochs"]] == [1.0, None]

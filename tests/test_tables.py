@@ -52,6 +52,12 @@ def test_one_process_gives_a_preliminary_speedup_without_an_interval():
     assert text == f"Speedup with JIT: 4.00{TIMES} (preliminary, 1 process per mode: no interval)"
 
 
+def test_each_mode_has_its_own_epoch_table():
+    text = tables.benchmark_text(make_results(), "utf-8")
+    without, _, with_jit = text.partition("\nWithout JIT\n")[2].partition("\nWith JIT\n")
+    assert "5.000 s" in without and "5.000 s" not in with_jit
+
+
 def test_verdict_tells_the_finding_with_its_interval():
     def verdict(jit_s, n):
         runs = noisy_runs(1.0, n), noisy_runs(jit_s, n, seed=1)
@@ -83,6 +89,7 @@ def test_noise_lines_tell_load_cores_and_settings():
     results = make_results()
     text = " ".join(tables.noise_lines(results))
     assert "Load average 0.25" in text and "2 usable of 4 visible" in text and "steal 0.1%" in text
+    assert "Commit 0123456789, files unchanged" in text
     assert "Cleared" not in text and "Settings" not in text
     results["noise"]["settings_cleared"] = ["JAX_ENABLE_X64"]
     results["jit"]["environment"]["settings_honoured"] = {"XLA_FLAGS": "--xla_x=1"}

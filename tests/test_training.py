@@ -74,6 +74,22 @@ def test_epochs_compile_nothing_and_start_from_the_initial_params(mode):
     assert run["losses"] == pytest.approx(numpy_training(data, CONFIG)[0], rel=1e-5)
 
 
+def test_one_step_is_jitted_and_the_other_is_not():
+    assert hasattr(STEPS["jit"], "trace")
+    assert not hasattr(STEPS["no_jit"], "trace")
+
+
+def test_eager_steps_leave_no_entries_in_jax_caches():
+    # With jax.nn.relu, JAX 0.4.38 and later add two at each step, and the steps get slower.
+    params = model.init_params(jax.random.key(0))
+    batch = training.first_batch(tiny_mnist(), 32)
+    sizes = []
+    for _ in range(4):
+        params, _ = STEPS["no_jit"](params, *batch, 0.01)
+        sizes.append(jnp.greater._cache_size())
+    assert len(set(sizes)) == 1
+
+
 def test_jitted_step_has_one_program_for_each_batch_shape():
     step = fresh_jitted_step()
     compiles = training.CompileCounter()
@@ -168,6 +184,74 @@ def test_the_clock_covers_the_batches_and_stops_when_params_and_losses_are_ready
     monkeypatch.setattr(training.data_loader, "epoch_order", recorded_order)
     training.train_epoch(step, 0, tiny_mnist(), CONFIG, epoch=1)
     assert events == ["start", "shuffle", "step", "step", "step", ("ready", 3, 3), "stop"]
+
+
+class CountingTimer:
+    """A clock on which each block takes as many seconds as there were blocks before it."""
+
+    n_blocks = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.seconds = self.cpu_seconds = float(CountingTimer.n_blocks)
+        CountingTimer.n_blocks += 1
+
+
+@pytest.mark.parametrize(
+    "mode, parts",
+    [
+        # Trace, lower, compile and first run took 0, 1, 2 and 3 s, then 4, 5, 6 and 7 s.
+        (
+            "jit",
+            [(6_000.0, 0.0, 1000.0, 2000.0, 3000.0), (22_000.0, 4000.0, 5000.0, 6000.0, 7000.0)],
+        ),
+        ("no_jit", [(0.0,), (1000.0,)]),
+    ],
+)
+def test_warm_up_is_the_sum_of_its_parts(monkeypatch, mode, parts):
+    monkeypatch.setattr(training, "Timer", CountingTimer)
+    monkeypatch.setattr(CountingTimer, "n_blocks", 0)
+    params = model.init_params(jax.random.key(0))
+    compiles = training.CompileCounter()
+    warmup = training.warm_up(STEPS[mode], params, tiny_mnist(), CONFIG, compiles)
+    names = ("time_ms", "trace_ms", "lower_ms", "compile_ms", "first_run_ms")
+    told = [tuple(part[name] for name in names if name in part) for part in warmup["parts"]]
+    assert told == parts
+    assert warmup["time_ms"] == sum(part[0] for part in parts)
+
+
+def test_warm_up_waits_for_each_shapes_result(monkeypatch):
+    waited = []
+    ready = jax.block_until_ready
+    monkeypatch.setattr(
+        training.jax, "block_until_ready", lambda tree: waited.append(tree) or ready(tree)
+    )
+    params = model.init_params(jax.random.key(0))
+    compiles = training.CompileCounter()
+    training.warm_up(STEPS["jit"], params, tiny_mnist(), CONFIG, compiles)
+    assert len(waited) == 2
+
+
+def test_a_run_tells_its_own_first_and_last_state():
+    data = tiny_mnist()
+    memory = MemoryTracker()
+    run = training.train(STEPS["jit"], data, CONFIG, memory)
+    params = model.init_params(jax.random.key(CONFIG.seed))
+    images, labels = data.test_images, data.test_labels
+    assert run["initial_test_accuracy"] == training.evaluate(params, images, labels)
+    for epoch in (1, 2):
+        params = training.train_epoch(STEPS["jit"], params, data, CONFIG, epoch).params
+    assert run["final_params_sha256"] == training.params_sha256(params)
+    assert run["test_accuracies"][-1] == training.evaluate(params, images, labels)
+    orders = [data_loader.epoch_order(CONFIG.seed, epoch, N_TRAIN) for epoch in (1, 2)]
+    hashes = [hashlib.sha256(order.tobytes()).hexdigest() for order in orders]
+    assert run["epoch_orders_sha256"] == hashes
+    stages = {stage["stage"]: stage for stage in run["memory"]["stages"]}
+    training_stage = stages["training"]
+    delta = training_stage["peak_mb"] - training_stage["rss_before_mb"]
+    assert run["memory"]["delta_mb"] == delta
 
 
 def test_evaluation_and_progress_stay_outside_the_timed_region(monkeypatch):

@@ -42,10 +42,10 @@ def test_tracker_catches_a_peak_between_its_samples():
 
 
 def test_peak_does_not_include_the_parents():
-    # The parent holds 300 MB while it starts the child; ru_maxrss of the child would tell them.
+    # The parent holds 500 MB while it starts the child; ru_maxrss of the child would tell them.
     code = (
         "import subprocess, sys, numpy\n"
-        "block = numpy.ones(37_500_000)\n"
+        "block = numpy.ones(62_500_000)\n"
         "child = 'import utils; print(*utils.peak_rss_mb())'\n"
         "subprocess.run([sys.executable, '-c', child])"
     )
