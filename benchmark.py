@@ -15,7 +15,7 @@ import result_files
 import stability
 from comparison import compare, comparison_without
 from config import MODES, REPOSITORY, add_training_options, load_data, repository_path, whole_number
-from environment import load_average, settings_to_clear, steal_seconds
+from environment import hide_paths, load_average, settings_to_clear, steal_seconds
 from plots import write_plots
 from tables import benchmark_text, control_text
 from utils import OptionParser, ScriptError, progress_bar, run_script, say
@@ -102,7 +102,10 @@ def run_benchmark(options: argparse.Namespace) -> int:
     write_results(results, options.results_dir)
     if failures:
         written = [result_files.mode_file(mode) for mode in MODES if results[mode]]
-        raise ScriptError("; ".join(failures) + f"; written: {', '.join(written) or 'no mode'}")
+        written = ", ".join([*written, result_files.BENCHMARK_FILE])
+        raise ScriptError(
+            f"{'; '.join(failures)}; written: {written}; any other file there is of an earlier run"
+        )
     say(benchmark_text(results, sys.stdout.encoding))
     say(f"written to {options.results_dir}")
     warnings = results["comparison"]["warnings"]
@@ -153,6 +156,10 @@ def measure(
     cpu_seconds = (time.perf_counter() - start) * (os.cpu_count() or 1)
     results = {arm: workers.result(arm) for arm in arms}
     failures = list(workers.failures.values())
+    if failures:
+        comparison = comparison_without(map(hide_paths, failures))
+    else:
+        comparison = compare(*results.values())
     return {
         "schema_version": result_files.SCHEMA_VERSION,
         "status": "failed" if failures else "complete",
@@ -162,7 +169,7 @@ def measure(
             "settings_cleared": settings_to_clear(os.environ),
         },
         **results,
-        "comparison": comparison_without(failures) if failures else compare(*results.values()),
+        "comparison": comparison,
     }, failures
 
 

@@ -6,6 +6,7 @@ Reads result objects and nothing else.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from statistics import fmean, median
 from typing import Any
 
@@ -44,7 +45,7 @@ def compare(base: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def comparison_without(failures: list[str]) -> dict[str, Any]:
+def comparison_without(failures: Iterable[str]) -> dict[str, Any]:
     """Returns what stands for the comparison when a mode has no result: no speedup, and why."""
     return {
         **_no_figures(),
@@ -52,7 +53,7 @@ def comparison_without(failures: list[str]) -> dict[str, Any]:
         "preliminary": True,
         "interval_coverage_at_best": None,
         "modes": [],
-        "warnings": failures,
+        "warnings": list(failures),
         "gates": [],
     }
 

@@ -130,8 +130,17 @@ def load_data(options: argparse.Namespace) -> data_loader.Mnist:
 
 
 def repository_path(text: str) -> Path:
-    """Returns a folder that an option names; a relative one starts at the repository."""
-    return REPOSITORY / Path(text).expanduser()
+    """Returns a folder that an option names; a relative one starts at the repository.
+
+    Raises:
+        argparse.ArgumentTypeError: If it is empty, or in the home of a user who is not there.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError("no folder is named")
+    try:
+        return REPOSITORY / Path(text).expanduser()
+    except RuntimeError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 
 
 def whole_number(text: str, least: int, most: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.typing import DTypeLike
 
 import mnist_sources
 from mnist_sources import IMAGE_PIXELS, Fault
-from utils import warn
+from utils import warn, write_whole
 
 
 class DataError(Exception):
@@ -35,11 +34,14 @@ class Mnist(NamedTuple):
 def default_data_dir() -> Path:
     """Returns the folder $MNIST_CACHE_DIR if that is set and not empty, else ~/.mnist_cache.
 
+    A relative folder starts at the repository, as those in options do.
+
     Raises:
         DataError: If the home folder is needed and not known.
     """
     try:
-        return Path(os.environ.get("MNIST_CACHE_DIR") or "~/.mnist_cache").expanduser()
+        folder = Path(os.environ.get("MNIST_CACHE_DIR") or "~/.mnist_cache").expanduser()
+        return Path(__file__).resolve().parent / folder
     except RuntimeError as error:  # a user without a home folder, as in some containers
         raise DataError(f"{error} Choose a folder by --data-dir or MNIST_CACHE_DIR.") from error
 
@@ -172,17 +174,7 @@ class _Cache:
         if not self._writable:
             return content
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=name, suffix=".tmp")
-            try:
-                with open(handle, "wb") as file:
-                    file.write(content)
-                os.chmod(temporary, 0o644)  # mkstemp gives 0600, but users may share the folder
-                os.replace(temporary, self.folder / name)
-            except BaseException:  # Ctrl-C, too
-                with suppress(OSError):
-                    os.unlink(temporary)
-                raise
+            write_whole(self.folder / name, content)
         except OSError as error:
             self._give_up(error)
         return content

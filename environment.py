@@ -46,15 +46,18 @@ def describe_environment(repository: Path) -> dict[str, object]:
     }
 
 
+def hide_paths(text: str) -> str:
+    """Returns a text with PATH in place of each word, or end of a word, that looks like a path."""
+    return re.sub(r"[^\s=:'\"]*[/\\][^\s'\"]*", "PATH", text)
+
+
 def honoured_settings(variables: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables that may change the speed and are left as they are.
 
     What looks like a path in a value stands there as PATH.
     """
     return {
-        name: re.sub(r"[^\s=:]*[/\\]\S*", "PATH", variables[name])
-        for name in sorted(variables)
-        if HONOURED.fullmatch(name)
+        name: hide_paths(variables[name]) for name in sorted(variables) if HONOURED.fullmatch(name)
     }
 
 

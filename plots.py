@@ -18,8 +18,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from comparison import FASTER, NO_DIFFERENCE
-from config import MODES, REPOSITORY
-from result_files import BENCHMARK_FILE, read_json, write_whole
+from config import MODES, REPOSITORY, repository_path
+from result_files import BENCHMARK_FILE, read_results, write_result
 from run_text import ABSENT
 from tables import describe_run
 from utils import OptionParser, ScriptError, run_script, say
@@ -63,14 +63,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "results_dir",
         nargs="?",
-        type=Path,
-        default=Path("results"),
+        type=repository_path,
+        default=REPOSITORY / "results",
         metavar="RESULTS_DIR",
-        help="folder with that file (default: %(default)s); a relative folder starts at the "
-        "repository",
+        help="folder with that file (default: results); a relative folder starts at the repository",
     )
     options = parser.parse_args(argv)
-    return run_script(lambda: redraw(REPOSITORY / options.results_dir.expanduser()))
+    return run_script(lambda: redraw(options.results_dir))
 
 
 def redraw(folder: Path) -> int:
@@ -79,8 +78,8 @@ def redraw(folder: Path) -> int:
     Raises:
         ScriptError: If the file cannot be read or lacks a mode, or a plot cannot be written.
     """
-    results = read_json(folder / BENCHMARK_FILE)
-    if not all(results.get(mode) for mode in MODES):
+    results = read_results(folder / BENCHMARK_FILE)
+    if not all(results[mode] for mode in MODES):
         raise ScriptError(f"{folder / BENCHMARK_FILE} lacks a mode: that benchmark failed")
     for path in write_plots(results, folder):
         say(f"written: {path}")
@@ -99,7 +98,7 @@ def write_plots(results: dict[str, Any], folder: Path) -> list[Path]:
     """
     pngs = {folder / name: _png(make_figure(results)) for name, make_figure in PLOTS.items()}
     for path, png in pngs.items():
-        write_whole(path, png)
+        write_result(path, png)
     return list(pngs)
 
 

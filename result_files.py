@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import tempfile
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from utils import ScriptError
+from config import MODES
+from utils import ScriptError, write_whole
 
 SCHEMA_VERSION = 1
 BENCHMARK_FILE = "benchmark_results.json"
+BENCHMARK_KEYS = {"schema_version", "status", "noise", *MODES, "comparison"}
 CONTROL_FILE = "control_results.json"
 FIRST_STEP_FILE = "first_step.npz"
 
@@ -99,26 +100,17 @@ def write_json(path: Path, result: dict[str, Any]) -> None:
         ScriptError: If the file cannot be written.
     """
     text = json.dumps(_finite(result), indent=2, allow_nan=False, ensure_ascii=False)
-    write_whole(path, (text + "\n").encode("utf-8"))
+    write_result(path, (text + "\n").encode("utf-8"))
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file under a temporary name in its folder and renames it.
+def write_result(path: Path, content: bytes) -> None:
+    """Writes a file among the results, whole or not at all.
 
     Raises:
         ScriptError: If the file cannot be written.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(temporary, 0o644)  # mkstemp's 0600 would hide a shared folder's results
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_whole(path, content)
     except OSError as error:
         raise ScriptError(f"cannot write {path}: {error.strerror}; try --results-dir") from error
 
@@ -144,7 +136,9 @@ def read_results(path: Path) -> dict[str, Any]:
         ScriptError: If it is not there, or is not one of this version.
     """
     results = read_json(path)
-    version = results.get("schema_version") if isinstance(results, dict) else None
+    if not isinstance(results, dict) or not results.keys() >= BENCHMARK_KEYS:
+        raise ScriptError(f"{path} is not a benchmark's result file")
+    version = results["schema_version"]
     if version != SCHEMA_VERSION:
         raise ScriptError(f"{path} has schema version {version}, not {SCHEMA_VERSION}")
     return results

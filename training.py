@@ -53,9 +53,8 @@ class CompileCounter:
 
 
 class Epoch(NamedTuple):
-    """What one training epoch gives."""
+    """What is kept of a training epoch: figures alone, no parameters."""
 
-    params: model.Params
     loss: float  # mean over the images, each at the step that used it
     time_s: float
     cpu_time_s: float  # of all threads of this process
@@ -158,7 +157,7 @@ def train_epoch(
     data: data_loader.Mnist,
     config: Config,
     epoch: int,
-) -> Epoch:
+) -> tuple[model.Params, Epoch]:
     """Trains on every image once and measures it.
 
     Args:
@@ -167,6 +166,9 @@ def train_epoch(
         data: MNIST, its images as bytes or as float32.
         config: Batch size, learning rate and seed.
         epoch: Counted from 1; decides the order of the images, together with the seed.
+
+    Returns:
+        The parameters at the end, and the figures.
     """
     n_images = len(data.train_images)
     losses: list[jax.Array] = []
@@ -184,7 +186,7 @@ def train_epoch(
     batch_sizes[-1] = n_images - config.batch_size * (len(losses) - 1)
     mean_loss = np.average([float(loss) for loss in losses], weights=batch_sizes)
     order_hash = hashlib.sha256(order).hexdigest()
-    return Epoch(params, float(mean_loss), timer.seconds, timer.cpu_seconds, order_hash)
+    return params, Epoch(float(mean_loss), timer.seconds, timer.cpu_seconds, order_hash)
 
 
 def evaluate(params: model.Params, images: np.ndarray, labels: np.ndarray) -> float:
@@ -228,22 +230,21 @@ def train(
     with memory.stage("initialisation"):
         params = model.init_params(jax.random.key(config.seed))
         initial_hash = params_sha256(params)
-        # Before the clock starts, so that evaluation has its programs compiled, too.
-        initial_accuracy = evaluate(params, data.test_images, data.test_labels)
     with memory.stage("warm-up"):
         warmup = warm_up(train_step, params, data, config, compiles)
+        # After it, as its programs would shorten the warm-up; and before any epoch compiles them.
+        initial_accuracy = evaluate(params, data.test_images, data.test_labels)
     say(f"warm-up  {warmup['time_ms']:.0f} ms, programs compiled: {warmup['programs_compiled']}")
 
     epochs, accuracies, compiled = [], [], []
     with memory.stage("training"), progress_bar(config.epochs) as bar:
-        for epoch in range(1, config.epochs + 1):
+        for number in range(1, config.epochs + 1):
             compiled_before = compiles.count
-            result = train_epoch(train_step, params, data, config, epoch)
+            params, epoch = train_epoch(train_step, params, data, config, number)
             compiled.append(compiles.count - compiled_before)
-            params = result.params
             accuracies.append(evaluate(params, data.test_images, data.test_labels))
-            epochs.append(result)
-            say(epoch_line(epoch, config.epochs, result.loss, accuracies[-1], result.time_s))
+            epochs.append(epoch)
+            say(epoch_line(number, config.epochs, epoch.loss, accuracies[-1], epoch.time_s))
             bar.update()
     return {
         "pid": os.getpid(),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from config import MODES, REPOSITORY
-from result_files import BENCHMARK_FILE, read_json, write_whole
+from result_files import BENCHMARK_FILE, read_results, write_result
 from tables import (
     comparison_lines,
     describe_run,
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=f"Write README.md's result blocks again from results/{BENCHMARK_FILE}."
     )
     parser.parse_args(argv)
-    return run_script(lambda: update(README, read_json(REPOSITORY / "results" / BENCHMARK_FILE)))
+    return run_script(lambda: update(README, read_results(REPOSITORY / "results" / BENCHMARK_FILE)))
 
 
 def update(path: Path, results: dict[str, Any]) -> int:
@@ -40,7 +40,7 @@ def update(path: Path, results: dict[str, Any]) -> int:
     Raises:
         ScriptError: If a block's markers are not there, or the file cannot be written.
     """
-    write_whole(path, with_blocks(path.read_text(encoding="utf-8"), results).encode("utf-8"))
+    write_result(path, with_blocks(path.read_text(encoding="utf-8"), results).encode("utf-8"))
     say(f"written: {path}")
     return 0
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 import psutil
@@ -133,6 +136,27 @@ class MemoryTracker:
             "delta_mb": stage["peak_mb"] - stage["rss_before_mb"],
             "stages": self._stages,
         }
+
+
+def write_whole(path: Path, content: Any) -> None:  # noqa: ANN401 (any buffer of bytes)
+    """Writes a file under a temporary name in its folder and renames it: whole or not at all.
+
+    So other processes see the old file or the new one, and several may write the same at once.
+
+    Raises:
+        OSError: If the folder or the file cannot be written; nothing is left behind.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o644)  # mkstemp gives 0600, but users may share the folder
+        os.replace(temporary, path)
+    except BaseException:  # Ctrl-C, too
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def progress_bar(n_epochs: int, description: str = "") -> tqdm:

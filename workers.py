@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from config import MODES, REPOSITORY, config_from_options
 from environment import worker_variables
 from run_text import EPOCH_LINE_START
 from utils import OptionError, ScriptError, say
+
+LINES_KEPT = 50  # of what a process printed last, to tell why it failed
 
 
 class WorkerError(ScriptError):
@@ -93,11 +97,12 @@ class Workers:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, str(REPOSITORY / script), "--worker"]
             command += [*script_options(self._options), "--results-dir", folder]
-            status, last_line = relay(command, self._bar)
-            if status == OptionError.exit_status:
-                raise OptionError(last_line)
+            status, lines = relay(command, self._bar)
             if status != 0:
-                raise WorkerError(f"{script} ended with exit status {status}: {last_line}")
+                reason = f"{script} {failure_reason(status, lines)}"
+                # The first process tells whether an option is bad; a later one fails on its own.
+                refused = status == OptionError.exit_status and not any(self._results.values())
+                raise OptionError(lines[-1]) if refused else WorkerError(reason)
             result = result_files.read_json(Path(folder) / result_files.mode_file(mode))
             with np.load(Path(folder) / result_files.FIRST_STEP_FILE) as file:
                 params = [file[name] for name in file.files]
@@ -114,13 +119,13 @@ def alternating_order(arms: Sequence[str], repeats: int) -> list[str]:
     return [arm for block in range(repeats) for arm in (arms if block % 2 == 0 else arms[::-1])]
 
 
-def relay(command: Sequence[str], bar: tqdm) -> tuple[int, str]:
+def relay(command: Sequence[str], bar: tqdm) -> tuple[int, list[str]]:
     """Runs a command, repeats its lines at once and moves the bar with each epoch line.
 
     Returns:
-        The exit status and the last line, which tells why if the command failed.
+        The exit status and the last lines.
     """
-    last_line = "it printed nothing"
+    lines: deque[str] = deque(maxlen=LINES_KEPT)
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -131,13 +136,25 @@ def relay(command: Sequence[str], bar: tqdm) -> tuple[int, str]:
     ) as process:
         try:
             for line in process.stdout:
-                last_line = line.strip().replace("error: ", "", 1) or last_line
+                lines.append(line.strip().replace("error: ", "", 1))
                 say(line.rstrip())
                 bar.update(line.startswith(EPOCH_LINE_START))
         except BaseException:
             process.kill()  # leave no worker behind, whatever ended this script
             raise
-    return process.returncode, last_line
+    return process.returncode, list(lines)
+
+
+def failure_reason(status: int, lines: Sequence[str]) -> str:
+    """Returns how a process ended and why, from its last lines.
+
+    Of a traceback, that is the line with the exception: JAX adds lines after it.
+    """
+    if status < 0:
+        return f"was ended by signal {-status}"
+    exceptions = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    reasons = exceptions or [line for line in lines if line]
+    return f"ended with exit status {status}: {(reasons or ['it printed nothing'])[-1]}"
 
 
 def script_options(options: argparse.Namespace) -> list[str]:

@@ -53,6 +53,7 @@ def test_every_option_reaches_its_field(option, text, field, value):
         ("--seed", "4294967296"),
         ("--activation", "tanh"),
         ("--platform", "abacus"),
+        ("--results-dir", "~nobody-of-this-name/results"),
     ],
 )
 def test_a_bad_value_is_named_in_one_line(capsys, option, text):

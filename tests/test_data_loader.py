@@ -566,7 +566,7 @@ def test_nothing_half_written_stays(error, empty, mirrors, monkeypatch):
     def interrupted(*args):
         raise error
 
-    monkeypatch.setattr(data_loader.os, "chmod", interrupted)
+    monkeypatch.setattr(os, "chmod", interrupted)
     if error is KeyboardInterrupt:
         with pytest.raises(KeyboardInterrupt):
             load_mnist(empty)

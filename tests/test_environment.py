@@ -83,6 +83,19 @@ def test_cpu_model_and_governor(monkeypatch):
     assert described["commit"] is None and described["tree_clean"] is None
 
 
+@pytest.mark.parametrize(
+    "text, hidden",
+    [
+        ("cannot write /tmp/a/b.json: full", "cannot write PATH full"),
+        ("python: can't open file '/home/me/x.py'", "python: can't open file 'PATH'"),
+        (r"cannot write C:\Users\me\x", "cannot write C:PATH"),
+        ("loss 0.5 after 3 steps", "loss 0.5 after 3 steps"),
+    ],
+)
+def test_paths_are_hidden(text, hidden):
+    assert environment.hide_paths(text) == hidden
+
+
 def test_settings_are_cleared_honoured_or_left_alone():
     variables = {
         "JAX_ENABLE_X64": "1",

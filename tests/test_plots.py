@@ -1,5 +1,6 @@
 """The plots: what their artists hold and say, against the values in the result."""
 
+import json
 import os
 import re
 import struct
@@ -266,8 +267,8 @@ def test_main_draws_again_from_the_result_file(tmp_path, capsys):
     [
         (None, "cannot read"),
         (b"{", "is not a result file"),
-        (b'{"no_jit": {"epochs": []}, "jit": null}', "lacks a mode"),
-        (b'{"no_jit": {"epochs": []}}', "lacks a mode"),
+        (b'{"no_jit": {"epochs": []}}', "is not a benchmark's result file"),
+        (json.dumps({**make_results(), "jit": None}).encode(), "lacks a mode"),
     ],
 )
 def test_without_both_modes_main_says_so_and_writes_nothing(tmp_path, capsys, content, reason):

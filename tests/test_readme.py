@@ -10,25 +10,33 @@ import pytest
 from made_up import make_results
 
 import update_readme
-from config import REPOSITORY
-from result_files import BENCHMARK_FILE
+from config import MODES, REPOSITORY
+from result_files import BENCHMARK_FILE, mode_file
 from utils import ScriptError
 
 README = update_readme.README.read_text(encoding="utf-8")
 EMPTY = "\n".join(update_readme.BLOCK.format(name, "") for name in update_readme.BLOCKS)
 
 
-def committed_results():
+def committed_results(name=BENCHMARK_FILE):
     """The result file as Git has it: a user's own run may have written another over it."""
-    command = ["git", "show", f":results/{BENCHMARK_FILE}"]
-    if not (REPOSITORY / ".git").exists() or not shutil.which("git"):
-        pytest.skip("not a Git repository: what is committed cannot be told from a user's run")
-    done = subprocess.run(command, capture_output=True, cwd=REPOSITORY, check=True)
-    return json.loads(done.stdout)
+
+    def git(*words, check=False):
+        return subprocess.run(["git", *words], capture_output=True, cwd=REPOSITORY, check=check)
+
+    has_git = (REPOSITORY / ".git").exists() and shutil.which("git")
+    if not has_git or git("rev-parse", "--verify", "HEAD").returncode != 0:
+        pytest.skip("Git tells no commit: what is committed cannot be told from a user's run")
+    return json.loads(git("show", f":results/{name}", check=True).stdout)
 
 
 def test_readme_and_committed_results_agree():
     assert update_readme.with_blocks(README, committed_results()) == README
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_committed_files_are_of_one_run(mode):
+    assert committed_results(mode_file(mode)) == committed_results()[mode]
 
 
 def test_a_changed_figure_is_seen():

@@ -1,6 +1,7 @@
 """The result files: their summary, strict JSON, whole or not at all."""
 
 import json
+import os
 
 import pytest
 from made_up import make_mode, make_run
@@ -69,7 +70,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(result_files.os, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(ScriptError, match=r"r\.json: No space left on device"):
         result_files.write_json(path, {"new": 2})
     assert result_files.read_json(path) == {"old": 1}

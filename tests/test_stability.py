@@ -1,5 +1,6 @@
 """--check and --compare, on made-up results."""
 
+import json
 import math
 import re
 
@@ -72,11 +73,16 @@ def test_check_reads_a_folder_and_tells_by_its_status(tmp_path, capsys):
     assert "cannot read" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", '{"schema_version": 99}'])
-def test_another_schema_is_a_named_fault(tmp_path, capsys, content):
+@pytest.mark.parametrize(
+    "content, words",
+    [("[]", "not a benchmark's"), ("{}", "not a benchmark's"), ("99", "schema version 99")],
+)
+def test_another_file_or_schema_is_a_named_fault(tmp_path, capsys, content, words):
+    if content == "99":
+        content = json.dumps({**make_results(), "schema_version": 99})
     (tmp_path / result_files.BENCHMARK_FILE).write_text(content)
     assert benchmark.main(["--check", str(tmp_path)]) == 1
-    assert "schema version" in capsys.readouterr().err
+    assert words in capsys.readouterr().err
 
 
 def test_compare_tells_ratios_differences_and_where_there_is_none(tmp_path, capsys):

@@ -1,0 +1,72 @@
+"""The processes of the benchmark: order, relay of their lines, and why one failed."""
+
+import sys
+import time
+
+import psutil
+import pytest
+
+import workers
+
+
+class Bar:
+    """Counts what the progress bar would show."""
+
+    n = 0
+
+    def update(self, n):
+        self.n += n
+
+
+def python(code):
+    return [sys.executable, "-u", "-c", code]
+
+
+@pytest.mark.parametrize("repeats, order", [(1, "AB"), (2, "ABBA"), (3, "ABBAAB"), (4, "ABBAABBA")])
+def test_order_alternates(repeats, order):
+    assert "".join(workers.alternating_order("AB", repeats)) == order
+
+
+def test_relay_repeats_every_line_and_counts_epochs(capsys):
+    bar = Bar()
+    code = "print('warm-up'); print('epoch 1/2 x'); print('epoch 2/2 y'); print('end', flush=True)"
+    status, lines = workers.relay(python(code), bar)
+    assert (status, bar.n) == (0, 2)
+    assert lines == ["warm-up", "epoch 1/2 x", "epoch 2/2 y", "end"]
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+def test_relay_reads_any_letters_and_both_streams(capsys):
+    code = "import sys; print('\\u2550'); sys.stderr.write('error: \\u00e9\\n'); sys.exit(3)"
+    status, lines = workers.relay(python(code), Bar())
+    assert status == 3 and sorted(lines) == sorted(["\u2550", "\u00e9"])
+
+
+def test_no_process_outlives_an_interrupted_benchmark():
+    class Interrupt(Bar):
+        def update(self, n):
+            raise KeyboardInterrupt
+
+    before = set(psutil.Process().children())
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        workers.relay(python("import time; print('epoch 1/2'); time.sleep(60)"), Interrupt())
+    assert time.monotonic() - start < 30
+    assert {p for p in psutil.Process().children() if p not in before} == set()
+
+
+@pytest.mark.parametrize(
+    "status, lines, reason",
+    [
+        (1, ["epoch 1/2", "no data"], "ended with exit status 1: no data"),
+        (1, [], "ended with exit status 1: it printed nothing"),
+        (-9, ["epoch 1/2  loss 0.9"], "was ended by signal 9"),
+        (
+            1,
+            ["Traceback:", "jax.errors.JaxRuntimeError: INTERNAL: boom", "", "For simplicity, ..."],
+            "ended with exit status 1: jax.errors.JaxRuntimeError: INTERNAL: boom",
+        ),
+    ],
+)
+def test_failure_is_told_by_signal_exception_or_last_line(status, lines, reason):
+    assert workers.failure_reason(status, lines) == reason
