@@ -18,8 +18,6 @@ from utils import ScriptError, say
 
 # From this spread on (standard deviation over mean of total times), pyperf calls a result unstable.
 SPREAD_LIMIT = 0.10
-# The first process may take this much longer than the median of the others.
-FIRST_RUN_LIMIT = 1.10
 # An outlier is told if it is also this far from the median: nearer, it cannot matter.
 OUTLIER_DISTANCE = 0.05
 # Below this number of values, an outlier cannot be told from the rest.
@@ -36,7 +34,8 @@ def check_folder(folder: Path) -> int:
     for doubt in doubts:
         say(f"warning: {doubt}")
     if doubts:
-        raise ScriptError(f"{len(doubts)} of the checks failed; {folder} is not to be relied on")
+        count = f"{len(doubts)} doubt{'s' if len(doubts) > 1 else ''}"
+        raise ScriptError(f"{count} about {folder}: run it again on a quieter machine, or longer")
     say(f"no doubt about {folder}")
     return 0
 
@@ -65,11 +64,12 @@ def _doubts_of_mode(result: dict[str, Any]) -> Iterator[str]:
             f"the total times spread by {spread(totals):.0%} of their mean: at or above "
             f"{SPREAD_LIMIT:.0%}"
         )
-    others = median(totals[1:] or totals)
-    if totals[0] > FIRST_RUN_LIMIT * others:
-        yield f"the first process took {totals[0] / others:.2f} times the median of the others"
     for i in _outliers(totals):
-        yield f"process {i + 1} is an outlier: {totals[i]:.2f} s, median {median(totals):.2f} s"
+        slow_start = " (a slow first run: was something else still busy?)" if i == 0 else ""
+        yield (
+            f"process {i + 1} is an outlier: {totals[i]:.2f} s, median {median(totals):.2f} s"
+            f"{slow_start if totals[0] > median(totals) else ''}"
+        )
     times = np.array([run["epoch_times_s"] for run in result["runs"]])
     n_outliers = len(_outliers(times.ravel()))
     # One in twenty may be: the slow tail that any machine has.
