@@ -32,13 +32,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.quick:
         options.epochs = QUICK_EPOCHS
     if options.repeats is None:
-        options.repeats = RIGOROUS_REPEATS if options.rigorous else DEFAULT_REPEATS
-        options.repeats = QUICK_REPEATS if options.quick else options.repeats
+        options.repeats = default_repeats(options)
     if options.check:
         return run_script(lambda: stability.check_folder(options.check))
     if options.compare:
         return run_script(lambda: compare_folders.compare_folders(*options.compare))
     return run_script(lambda: run_control(options) if options.control else run_benchmark(options))
+
+
+def default_repeats(options: argparse.Namespace) -> int:
+    """Returns the processes per mode where --repeats does not tell."""
+    if options.rigorous or options.control:  # an interval from fewer could miss 1.0 by chance
+        return RIGOROUS_REPEATS
+    return QUICK_REPEATS if options.quick else DEFAULT_REPEATS
 
 
 def make_parser() -> OptionParser:
@@ -71,7 +77,7 @@ def make_parser() -> OptionParser:
         "--control",
         action="store_true",
         help="compare each mode with itself instead: the interval must hold 1.0, or the machine "
-        "is too noisy (default: off)",
+        f"is too noisy; {RIGOROUS_REPEATS} processes a side, unless --repeats tells (default: off)",
     )
     action.add_argument(
         "--check",

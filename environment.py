@@ -128,8 +128,8 @@ def _first_line(path: str) -> str | None:
 
 def _commit(repository: Path) -> dict[str, object]:
     commit = _git(repository, "rev-parse", "HEAD")
-    changes = _git(repository, "status", "--porcelain", "--", ":!results", ":!report")
-    # What a run writes is no change of what it measures.
+    # Only the code: what a run writes is no change of what it measures.
+    changes = _git(repository, "status", "--porcelain", "--", "*.py")
     return {"commit": commit, "tree_clean": None if changes is None else not changes}
 
 
