@@ -146,17 +146,22 @@ def accuracy_figure(results: dict[str, Any]) -> Figure:
 
 
 def speedup_text(comparison: dict[str, Any]) -> str:
-    """Returns the finding in few words, with the speedup; if there is none, that a check failed."""
+    """Returns the finding in at most two short lines, or that a check failed."""
     speedup, finding = comparison["speedup"], comparison["finding"]
     if speedup is None:
         return f"speedup {ABSENT}: check failed"
     sign = "\N{MULTIPLICATION SIGN}"
     if finding == NO_DIFFERENCE:
-        return f"{NO_DIFFERENCE} ({speedup:.2f}{sign})"
+        return f"{NO_DIFFERENCE}\n({speedup:.2f}{sign})"
     if finding is None:
-        return f"speedup {speedup:.2f}{sign} (no interval)"
-    factor = f"{max(speedup, 1 / speedup):.2f}{sign}"
-    return f"{factor} as fast with JIT" if finding == FASTER else f"{factor} the time with JIT"
+        return f"speedup {speedup:.2f}{sign}\n(no interval)"
+    low, high = comparison["speedup_ci95"]
+    if finding == FASTER:
+        claim = f"{speedup:.2f}{sign} as fast with JIT"
+    else:
+        low, high = 1 / high, 1 / low
+        claim = f"{1 / speedup:.2f}{sign} the time with JIT"
+    return f"{claim}\n(95 % interval {low:.2f} to {high:.2f})"
 
 
 def _curves(results: dict[str, Any], key: str, factor: float, title: str, unit: str) -> Figure:
