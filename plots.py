@@ -126,7 +126,7 @@ def training_time_figure(results: dict[str, Any]) -> Figure:
     per_epoch.set_ylabel("Time per epoch (s)")
     total.set_ylabel("Total training time (s)")
     total.margins(y=0.1)  # room for the labels on the bars
-    total.set_title(speedup_text(comparison), fontsize=11, weight="bold")
+    total.set_title(speedup_text(comparison), fontsize=10, weight="bold")
     _finish_axes(figure)
     return figure
 
