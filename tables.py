@@ -57,7 +57,8 @@ def verdict(comparison: dict[str, Any]) -> str:
         FASTER: f"With JIT, training is {_times(speedup)} as fast {ground}",
         SLOWER: f"With JIT, training takes {_times(1 / speedup)} the time, so it is slower; "
         f"speedup {_times(speedup)} {ground}",
-        NO_DIFFERENCE: f"No measurable difference: speedup {_times(speedup)} {ground} holds 1.0",
+        NO_DIFFERENCE: "No measurable difference, as the interval holds 1.0: speedup "
+        f"{_times(speedup)} {ground}",
     }[comparison["finding"]]
 
 
@@ -135,23 +136,16 @@ def noise_lines(results: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.2f}\N{MULTIPLICATION SIGN}"
-
-
-def _fill(sentence: str) -> str:
-    return textwrap.fill(sentence, CONSOLE_COLUMNS)
-
-
 def describe_run(results: dict[str, Any]) -> str:
     """Returns what the figures depend on, in two lines: the configuration, and the machine."""
     config, environment = results["jit"]["config"], results["jit"]["environment"]
     layers = "-".join(str(size) for size in config["layer_sizes"])
+    cores = "1 core" if environment["cores_usable"] == 1 else f"{environment['cores_usable']} cores"
     epochs = "1 epoch" if config["epochs"] == 1 else f"{config['epochs']} epochs"
     return (
         f"MLP {layers} on MNIST, {epochs}, batch {config['batch_size']}, "
         f"SGD {config['learning_rate']:g}, seed {config['seed']}\n"
-        f"{environment['cpu_model']}, {environment['cores_usable']} cores, {environment['os']}; "
+        f"{environment['cpu_model']}, {cores}, {environment['os']}; "
         f"{environment['device'].upper()}; JAX {environment['jax']}, Python {environment['python']}"
     )
 
@@ -192,6 +186,14 @@ def epoch_table(result: dict[str, Any], style: str) -> str:
     ]
     headers = ("Epoch", "Loss", "Accuracy", "Time")
     return tabulate(rows, headers, style, colalign=("right",) * 4, disable_numparse=True)
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f}\N{MULTIPLICATION SIGN}"
+
+
+def _fill(sentence: str) -> str:
+    return textwrap.fill(sentence, CONSOLE_COLUMNS)
 
 
 # The rows of the second table: name, and figure of one of the comparison's modes.
