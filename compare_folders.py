@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from tabulate import tabulate
 
+from comparison import block_ratios
 from config import MODES
-from intervals import unpaired_ratio
+from intervals import best_coverage, unpaired_ratio
 from result_files import BENCHMARK_FILE, read_results
 from utils import ScriptError, say
 
@@ -25,27 +27,31 @@ def compare_folders(first: Path, second: Path) -> int:
         ScriptError: If a folder has no complete result, or the two cannot be compared.
     """
     a, b = (read_results(folder / BENCHMARK_FILE) for folder in (first, second))
-    for folder, results in ((first, a), (second, b)):
-        if results["status"] != "complete":
-            raise ScriptError(f"{folder} has no complete result: status '{results['status']}'")
-    reasons = list(find_obstacles(a, b))
+    try:
+        reasons = list(find_obstacles(a, b))
+        text = "" if reasons else comparison_text(a, b)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ScriptError(f"{first} or {second} is not a whole result: {error!r}") from error
     if reasons:
         raise ScriptError(f"{first} and {second} cannot be compared: {'; '.join(reasons)}")
-    say(comparison_text(a, b))
+    say(text)
     return 0
 
 
 def find_obstacles(a: dict[str, Any], b: dict[str, Any]) -> Iterator[str]:
     """Yields a reason for each thing that forbids a comparison of two benchmarks' results."""
+    for name, results in (("A", a), ("B", b)):
+        if results["status"] != "complete":
+            yield f"{name} has no complete result: its status is '{results['status']}'"
+            return
+        for warning in results["comparison"]["warnings"]:
+            yield f"{name}: {warning}"
     for key in SAME_WORK:
         values = a["jit"]["config"][key], b["jit"]["config"][key]
         if values[0] != values[1]:
             yield f"{key} is {values[0]} in A and {values[1]} in B"
     if a["jit"]["dataset"]["sha256"] != b["jit"]["dataset"]["sha256"]:
         yield "the data differ"
-    for name, results in (("A", a), ("B", b)):
-        for warning in results["comparison"]["warnings"]:
-            yield f"{name}: {warning}"
 
 
 def comparison_text(a: dict[str, Any], b: dict[str, Any]) -> str:
@@ -54,37 +60,39 @@ def comparison_text(a: dict[str, Any], b: dict[str, Any]) -> str:
     for mode, names in MODES.items():
         for figure, (values_of, pattern) in FIGURES.items():
             values = [values_of(results[mode]) for results in (a, b)]
-            ratio, interval, words = _describe_ratio(*values)
-            means = [pattern.format(sum(v) / len(v)) for v in values]
-            rows.append((f"{figure}, {names['phrase']}", *means, ratio, interval, words))
-    headers = ("Figure", "A", "B", "B / A", "95 % interval", "")
+            rows.append(_row(f"{figure}, {names['phrase']}", values, pattern))
+    ratios = [block_ratios(results["no_jit"], results["jit"]).tolist() for results in (a, b)]
+    rows.append(_row("Speedup", ratios, "{:.2f}"))
+    headers = ("Figure (geometric mean)", "A", "B", "B / A", "95 % interval", "")
     parts = [tabulate(rows, headers, "simple", disable_numparse=True), ""]
-    for name, results in (("A", a), ("B", b)):
-        speedup = results["comparison"]["speedup"]
-        interval = results["comparison"]["speedup_ci95"]
-        words = f", 95 % interval {interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
-        parts.append(f"Speedup in {name}: {speedup:.2f}{words}")
-    parts += [f"Differs: {line}" for line in find_differences(a, b)] or ["Nothing else differs."]
-    return "\n".join(parts)
+    parts += [f"Differs: {line}" for line in find_differences(a, b)]
+    return "\n".join(parts if parts[2:] else [*parts, "Nothing else that is recorded differs."])
 
 
 def find_differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
-    """Returns a line for each entry of configuration and environment that differs."""
-    return [
-        f"{key}: {a['jit'][part].get(key)} in A, {b['jit'][part].get(key)} in B"
-        for part in ("config", "environment")
-        for key in dict.fromkeys([*a["jit"][part], *b["jit"][part]])
-        if a["jit"][part].get(key) != b["jit"][part].get(key)
-    ]
+    """Returns a line for each entry of configuration, environment and noise that differs."""
+    pairs = {"processes per mode": [len(results["jit"]["runs"]) for results in (a, b)]}
+    for part in ("config", "environment"):
+        for key in dict.fromkeys([*a["jit"][part], *b["jit"][part]]):
+            pairs[key] = [results["jit"][part].get(key) for results in (a, b)]
+    for key in ("settings_cleared", "load_average_at_start"):
+        pairs[key] = [results["noise"].get(key) for results in (a, b)]
+    return [f"{key}: {x} in A, {y} in B" for key, (x, y) in pairs.items() if x != y]
 
 
-def _describe_ratio(a: list[float], b: list[float]) -> tuple[str, str, str]:
-    ratio = unpaired_ratio(b, a)
+def _row(name: str, values: list[list[float]], pattern: str) -> tuple[str, ...]:
+    """Returns a row of the table: both figures, their ratio, its interval and what that says."""
+    figures = [pattern.format(math.exp(fmean(map(math.log, side)))) for side in values]
+    ratio = unpaired_ratio(values[1], values[0])
+    coverage = best_coverage(min(map(len, values)))
     if ratio.ci95 is None:
-        return f"{ratio.value:.3f}", "none", "one process: no interval"
-    interval = f"{ratio.ci95[0]:.3f} to {ratio.ci95[1]:.3f}"
-    words = "no measurable difference" if ratio.holds_one else "differs"
-    return f"{ratio.value:.3f}", interval, words
+        interval, words = "none", "one process: no interval"
+    else:
+        interval = f"{ratio.ci95[0]:.3f} to {ratio.ci95[1]:.3f}"
+        words = "no measurable difference" if ratio.holds_one else "differs"
+        if coverage < 0.95:
+            words += f" (covers {coverage:.0%} at best)"
+    return name, *figures, f"{ratio.value:.3f}", interval, words
 
 
 def _of_runs(value_of: Callable[[dict[str, Any]], float]) -> Callable[[dict[str, Any]], list]:

@@ -79,6 +79,12 @@ def break_even_steps(
     return max(0, math.ceil(extra / saved))
 
 
+def block_ratios(base: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
+    """Returns the ratio of total training times of each block, in order; (blocks,)."""
+    n_blocks = min(len(base["runs"]), len(other["runs"]))
+    return _totals(base)[:n_blocks] / _totals(other)[:n_blocks]
+
+
 def _figures(base: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     speedup = paired_ratio(_totals(base), _totals(other))
     with_warmup = paired_ratio(_totals(base, True), _totals(other, True))

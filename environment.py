@@ -18,12 +18,15 @@ import psutil
 
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
 # JAX reads its settings from JAX_*: among them are x64, the switch that turns JIT off, a
-# compilation cache and another PRNG. Each would change what is measured in silence.
-CLEARED_PREFIX = "JAX_"
+# compilation cache and another PRNG. Python's debugging aids slow down the eager mode above all.
+CLEARED = re.compile(r"JAX_.*|PYTHON(TRACEMALLOC|DEVMODE|MALLOC|ASYNCIODEBUG|PROFILEIMPORTTIME)")
 # These are overridden by --platform, whatever they say.
 HARMLESS = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME")
 # A user who sets these wants them, and both modes get them: they are left, recorded and printed.
-HONOURED = re.compile(r"XLA_.*|OMP_NUM_THREADS|NPROC|MALLOC_.*|LD_PRELOAD|PYTHON(OPTIMIZE|MALLOC)")
+HONOURED = re.compile(
+    r"(XLA|TF|OMP|MKL|OPENBLAS|MALLOC|TCMALLOC|LD|DYLD|NVIDIA|CUDA|LIBTPU|PYTHON)_?.*"
+    r"|NPROC|GLIBC_TUNABLES"
+)
 
 
 def describe_environment(repository: Path) -> dict[str, object]:
@@ -54,18 +57,20 @@ def hide_paths(text: str) -> str:
 def honoured_settings(variables: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables that may change the speed and are left as they are.
 
+    PYTHONIOENCODING is not among them: the benchmark sets it for its processes.
+
     What looks like a path in a value stands there as PATH.
     """
     return {
-        name: hide_paths(variables[name]) for name in sorted(variables) if HONOURED.fullmatch(name)
+        name: hide_paths(variables[name])
+        for name in sorted(variables)
+        if HONOURED.fullmatch(name) and not CLEARED.fullmatch(name) and name != "PYTHONIOENCODING"
     }
 
 
 def settings_to_clear(variables: Mapping[str, str]) -> list[str]:
     """Returns the names of the variables that would change the benchmark in silence."""
-    return sorted(
-        name for name in variables if name.startswith(CLEARED_PREFIX) and name not in HARMLESS
-    )
+    return sorted(name for name in variables if CLEARED.fullmatch(name) and name not in HARMLESS)
 
 
 def worker_variables(variables: Mapping[str, str]) -> dict[str, str]:

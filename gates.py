@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from config import MODES
 from intervals import relative_slope
 
@@ -25,6 +27,8 @@ FLOPS_TOLERANCE = 0.02
 SLOPE_LIMIT = 0.03
 LAST_OVER_SECOND_LIMIT = 1.25
 EPOCHS_FOR_A_SLOPE = 5
+# Linux keeps RSS and its high-water mark by counters that lag behind each other by some pages.
+MEMORY_TOLERANCE_MB = 5.0
 
 
 def check_gates(base: dict[str, Any], other: dict[str, Any]) -> list[dict[str, Any]]:
@@ -41,8 +45,8 @@ def check_gates(base: dict[str, Any], other: dict[str, Any]) -> list[dict[str, A
     modes = [base, other]
     runs = base["runs"] + other["runs"]
     return [
-        _equal("same configuration", [mode["config"] for mode in modes]),
-        _equal("same environment", [mode["environment"] for mode in modes]),
+        _equal("same configuration", [run["config_sha256"] for run in runs]),
+        _equal("same environment", [run["environment_sha256"] for run in runs]),
         _equal("same data", [run["data_sha256"] for run in runs]),
         _equal("same initial parameters", [run["initial_params_sha256"] for run in runs]),
         _equal("same batches", [run["epoch_orders_sha256"] for run in runs]),
@@ -101,7 +105,7 @@ def _same_first_step(runs: list[dict[str, Any]]) -> dict[str, Any]:
     differences = [run["first_step_difference"] for run in runs]
     if not _all_finite(differences):
         return _gate(name, False, "a parameter is not finite after one step")
-    return _within(name, max(differences), FIRST_STEP_TOLERANCE, "largest difference")
+    return _within(name, differences, FIRST_STEP_TOLERANCE, "largest difference")
 
 
 def _same_losses(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -112,14 +116,13 @@ def _same_losses(runs: list[dict[str, Any]]) -> dict[str, Any]:
     differences = [
         abs(b - a) / max(abs(a), 1e-12) for run in losses for a, b in zip(losses[0], run)
     ]
-    return _within(name, max(differences), LOSS_TOLERANCE, "largest relative difference")
+    return _within(name, differences, LOSS_TOLERANCE, "largest relative difference")
 
 
 def _same_accuracy(runs: list[dict[str, Any]]) -> dict[str, Any]:
     final = [run["test_accuracies"][-1] for run in runs]
-    return _within(
-        "same final accuracy", max(final) - min(final), ACCURACY_TOLERANCE, "largest difference"
-    )
+    differences = [abs(accuracy - final[0]) for accuracy in final]
+    return _within("same final accuracy", differences, ACCURACY_TOLERANCE, "largest difference")
 
 
 def _same_work(modes: list[dict[str, Any]]) -> dict[str, Any]:
@@ -132,7 +135,7 @@ def _same_work(modes: list[dict[str, Any]]) -> dict[str, Any]:
         )
         differences += [abs(run["step_flops"] / expected - 1) for run in mode["runs"]]
     text = "largest relative difference between a step's FLOPs, by XLA, and those of its products"
-    return _within("same work", max(differences), FLOPS_TOLERANCE, text)
+    return _within("same work", differences, FLOPS_TOLERANCE, text)
 
 
 def _float32(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -141,8 +144,11 @@ def _float32(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _no_compile(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    name = "no compile in a timed epoch"
+    if min(run["warmup"]["programs_compiled"] for run in runs) == 0:
+        return _gate(name, False, "JAX did not even report the compiles of a warm-up")
     compiled = sum(sum(run["programs_compiled_in_epochs"]) for run in runs)
-    return _gate("no compile in a timed epoch", compiled == 0, f"programs compiled: {compiled}")
+    return _gate(name, compiled == 0, f"programs compiled: {compiled}")
 
 
 def _steady_state(modes: list[dict[str, Any]]) -> dict[str, Any]:
@@ -167,18 +173,17 @@ def _steady_state(modes: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _memory(runs: list[dict[str, Any]]) -> dict[str, Any]:
     above = max(
-        max(stage["rss_before_mb"], stage["rss_after_mb"], stage["peak_mb"])
-        - run["memory"]["peak_mb"]
+        max(stage["rss_before_mb"], stage["rss_after_mb"]) - run["memory"]["peak_mb"]
         for run in runs
         for stage in run["memory"]["stages"]
     )
-    detail = "no sample is above its process's peak"
-    return _gate(
-        "memory", above <= 0, detail if above <= 0 else f"a sample is {above:.1f} MB above"
-    )
+    if above <= MEMORY_TOLERANCE_MB:
+        return _gate("memory", True, "no sample is above its process's peak")
+    return _gate("memory", False, f"a sample is {above:.1f} MB above its process's peak")
 
 
-def _within(name: str, value: float, limit: float, text: str) -> dict[str, Any]:
+def _within(name: str, values: Sequence[float], limit: float, text: str) -> dict[str, Any]:
+    value = float(np.max(values))  # NaN if there is one, unlike Python's max
     return _gate(name, value <= limit, f"{text} {value:.1e}, allowed {limit:.0e}")
 
 

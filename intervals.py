@@ -61,15 +61,34 @@ def best_coverage(n: int) -> float:
 
 
 def modified_z_scores(values: Sequence[float]) -> np.ndarray:
-    """Computes 0.6745 (x - median) / MAD (Iglewicz and Hoaglin, 1993); (n,), 0 where MAD is 0."""
+    """Computes 0.6745 (x - median) / MAD, (n,) (Iglewicz and Hoaglin, 1993).
+
+    Where more than half of the values are equal, the MAD is 0; then 1.2533 times the mean absolute
+    deviation stands for MAD / 0.6745. All are 0 if all values are equal.
+    """
     deviations = np.asarray(values) - np.median(values)
-    mad = np.median(np.abs(deviations))
-    return 0.6745 * deviations / mad if mad else np.zeros(len(deviations))
+    scale = np.median(np.abs(deviations)) / 0.6745 or 1.2533 * np.mean(np.abs(deviations))
+    return deviations / scale if scale else np.zeros(len(deviations))
 
 
-def spread(values: Sequence[float]) -> float:
-    """Computes the coefficient of variation: sample standard deviation over mean; 0 for one."""
-    return float(np.std(values, ddof=1) / np.mean(values)) if len(values) > 1 else 0.0
+def spread(values: Sequence[float]) -> float | None:
+    """Computes the coefficient of variation, sample standard deviation over mean; None for one."""
+    return float(np.std(values, ddof=1) / np.mean(values)) if len(values) > 1 else None
+
+
+def order_p_value(values: Sequence[float]) -> float:
+    """Returns how probable so much likeness of neighbours is, if the order of values is chance.
+
+    A permutation test of the lag-1 autocorrelation, one-sided, with a fixed seed.
+
+    Args:
+        values: (n,) in the order of measurement.
+    """
+    deviations = np.asarray(values) - np.mean(values)
+    shuffled = np.random.default_rng(SEED).permuted(np.tile(deviations, (RESAMPLES, 1)), axis=1)
+    products = np.sum(shuffled[:, 1:] * shuffled[:, :-1], axis=1)
+    observed = np.sum(deviations[1:] * deviations[:-1])
+    return float((1 + np.sum(products >= observed)) / (1 + RESAMPLES))
 
 
 def relative_slope(times: Sequence[float]) -> float:

@@ -86,9 +86,17 @@ def run_mode(mode: str, train_step: TrainStep, options: argparse.Namespace) -> i
         data = load_data(options)
     say(f"{MODES[mode]['label']}, on {device.platform}; MNIST from {data.source}")
     run = train(train_step, data, config, memory)
+    settings = {**dataclasses.asdict(config), "layer_sizes": model.LAYER_SIZES}
+    environment = {
+        **describe_environment(REPOSITORY),
+        "device": device.platform,
+        "device_kind": device.device_kind,
+    }
+    run["config_sha256"] = result_files.json_sha256(settings)
+    run["environment_sha256"] = result_files.json_sha256(environment)
     result = result_files.mode_result(
         mode,
-        {**dataclasses.asdict(config), "layer_sizes": model.LAYER_SIZES},
+        settings,
         {
             "name": "MNIST",
             "source": data.source,
@@ -96,11 +104,7 @@ def run_mode(mode: str, train_step: TrainStep, options: argparse.Namespace) -> i
             "test_examples": len(data.test_images),
             "sha256": data.sha256,
         },
-        {
-            **describe_environment(REPOSITORY),
-            "device": device.platform,
-            "device_kind": device.device_kind,
-        },
+        environment,
         [run],
     )
     path = options.results_dir / result_files.mode_file(mode)

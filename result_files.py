@@ -6,6 +6,7 @@ Times are in seconds unless a name says otherwise; MB is 10^6 bytes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import tempfile
@@ -127,6 +128,11 @@ def read_json(path: Path) -> dict[str, Any]:
         raise ScriptError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise ScriptError(f"{path} is not a result file: {error}") from error
+
+
+def json_sha256(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    """Returns a hash of a JSON value, the same whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode("utf-8")).hexdigest()
 
 
 def read_results(path: Path) -> dict[str, Any]:

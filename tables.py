@@ -93,7 +93,12 @@ def comparison_lines(comparison: dict[str, Any]) -> list[str]:
         break_even = f"JIT has made up for its warm-up after {alone} steps"
         if both is not None:
             break_even += f", or after {both} if the other mode's warm-up counts, too"
-    return [f"{with_warmup}.", f"Ratio per epoch: {ratios}.", f"{break_even}."]
+    unchecked = [
+        f"Gate '{gate['name']}' is {gate['detail']}."
+        for gate in comparison["gates"]
+        if gate["passed"] is None
+    ]
+    return [f"{with_warmup}.", f"Ratio per epoch: {ratios}.", f"{break_even}.", *unchecked]
 
 
 def control_text(mode: str, comparison: dict[str, Any]) -> tuple[str, bool]:
@@ -107,11 +112,12 @@ def control_text(mode: str, comparison: dict[str, Any]) -> tuple[str, bool]:
     low, high = comparison["speedup_ci95"]
     text = f"{ratio}, 95 % interval {low:.3f} to {high:.3f} "
     if comparison["finding"] == NO_DIFFERENCE:
-        return text + "holds 1.0", True
+        width = max(high - 1, 1 - low)
+        return text + f"holds 1.0; a difference below {width:.1%} would not be seen here", True
     coverage = comparison["interval_coverage_at_best"]
     if coverage < 0.95:
         return text + f"does not hold 1.0, but covers {coverage:.0%} at best: use --rigorous", False
-    return text + "does not hold 1.0: the machine is too noisy", False
+    return text + "does not hold 1.0: too noisy, or the one control in 20 that chance fails", False
 
 
 def noise_lines(results: dict[str, Any]) -> list[str]:
@@ -200,7 +206,7 @@ def _fill(sentence: str) -> str:
 DETAIL_ROWS = (
     ("Median epoch", lambda m: f"{m['median_epoch_s']:.3f} s"),
     ("Its median absolute deviation", lambda m: f"{m['epoch_mad_s']:.3f} s"),
-    ("Spread of total times", lambda m: f"{m['spread_of_totals']:.1%}"),
+    ("Spread of total times", lambda m: number(m["spread_of_totals"], "{:.1%}")),
     ("Growth of an epoch's time, each epoch", lambda m: _drift(m, "slope_per_epoch", "{:+.2%}")),
     ("Last epoch over the second", lambda m: _drift(m, "last_over_second", "{:.2f}")),
     ("CPU time over wall time", lambda m: f"{m['cpu_over_wall']:.2f}"),

@@ -72,8 +72,8 @@ def warm_up(
 
     Returns:
         "time_ms" and "programs_compiled" over all shapes, and "parts" with both for each shape.
-        A jitted step's part also has "trace_ms", "lower_ms", "compile_ms" and "first_run_ms",
-        which add up to its "time_ms".
+        A part of a step that jax.jit made also has "trace_ms", "lower_ms", "compile_ms" and
+        "first_run_ms", which add up to its "time_ms".
     """
     sizes = [min(config.batch_size, len(data.train_images))]
     if len(data.train_images) % config.batch_size:
@@ -110,7 +110,8 @@ def compile_ahead(train_step: TrainStep, arguments: tuple) -> dict[str, float]:
     nothing beyond what a first call does anyway.
 
     Returns:
-        "trace_ms", "lower_ms" and "compile_ms"; nothing for a step that is not jitted.
+        "trace_ms", "lower_ms" and "compile_ms"; nothing for a step that has no ahead-of-time API:
+        an eager one, or one with another activation bound to it.
     """
     if not hasattr(train_step, "trace"):
         return {}

@@ -115,8 +115,7 @@ class MemoryTracker:
         before = rss_mb()
         yield
         after = rss_mb()
-        # The kernel keeps both figures by counters of different exactness: never peak < sample.
-        peak = max(peak_rss_mb()[0], before, after)
+        peak, _ = peak_rss_mb()
         self._peaks.append(peak)
         self._stages.append(
             {"stage": name, "rss_before_mb": before, "rss_after_mb": after, "peak_mb": peak}
@@ -133,7 +132,7 @@ class MemoryTracker:
             "peak_source": self._source,
             "peak_per_stage": self._resettable,
             "peak_mb": max(self._peaks),
-            "delta_mb": stage["peak_mb"] - stage["rss_before_mb"],
+            "delta_mb": max(0.0, stage["peak_mb"] - stage["rss_before_mb"]),
             "stages": self._stages,
         }
 

@@ -108,10 +108,18 @@ class Workers:
                 params = [file[name] for name in file.files]
         if self._first_step is None:
             self._first_step = params
-        result["runs"][0]["first_step_difference"] = max(
-            float(np.abs(a - b).max()) for a, b in zip(params, self._first_step)
-        )
+        result["runs"][0]["first_step_difference"] = largest_difference(params, self._first_step)
         return result
+
+
+def largest_difference(params: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
+    """Returns the largest absolute difference of two lists of arrays; NaN if their shapes differ.
+
+    NaN, too, if a value is NaN.
+    """
+    if [array.shape for array in params] != [array.shape for array in others]:
+        return float("nan")
+    return float(np.max([np.abs(a - b).max() for a, b in zip(params, others)]))
 
 
 def alternating_order(arms: Sequence[str], repeats: int) -> list[str]:

@@ -68,6 +68,8 @@ def make_run(epoch_times, **changes):
         "epoch_cpu_times_s": [1.5 * time for time in epoch_times],
         "losses": [1 / epoch for epoch in range(1, n_epochs + 1)],
         "test_accuracies": [1 - 0.1 / epoch for epoch in range(1, n_epochs + 1)],
+        "config_sha256": "config",
+        "environment_sha256": "environment",
         "data_sha256": "data",
         "initial_params_sha256": "params",
         "epoch_orders_sha256": [f"order {epoch}" for epoch in range(n_epochs)],

@@ -101,14 +101,18 @@ def test_settings_are_cleared_honoured_or_left_alone():
         "JAX_ENABLE_X64": "1",
         "JAX_COMPILATION_CACHE_DIR": "/home/me/cache",
         "JAX_PLATFORMS": "cpu",
+        "PYTHONTRACEMALLOC": "1",
+        "PYTHONIOENCODING": "utf-8",
+        "PYTHONOPTIMIZE": "1",
         "XLA_FLAGS": "--xla_dump_to=/home/me/dump --xla_cpu_x=true",
         "OMP_NUM_THREADS": "1",
         "HOME": "/home/me",
     }
-    cleared = ["JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_X64"]
+    cleared = ["JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_X64", "PYTHONTRACEMALLOC"]
     assert environment.settings_to_clear(variables) == cleared
     assert environment.honoured_settings(variables) == {
         "OMP_NUM_THREADS": "1",
+        "PYTHONOPTIMIZE": "1",
         "XLA_FLAGS": "--xla_dump_to=PATH --xla_cpu_x=true",
     }
     left = environment.worker_variables(variables)

@@ -14,6 +14,8 @@ import training
 from comparison import compare
 from config import Config
 
+NO_COMPILES = {"time_ms": 1.0, "programs_compiled": 0, "parts": []}
+
 
 def failed_gates(no_jit, jit):
     comparison = compare(no_jit, jit)
@@ -27,6 +29,8 @@ def failed_gates(no_jit, jit):
     "changes, gate",
     [
         ({"initial_params_sha256": "other"}, "same initial parameters"),
+        ({"config_sha256": "other"}, "same configuration"),
+        ({"environment_sha256": "other"}, "same environment"),
         ({"data_sha256": "other"}, "same data"),
         ({"epoch_orders_sha256": ["order 0", "order 7"]}, "same batches"),
         ({"first_step_difference": 1.1e-6}, "same parameters after one step"),
@@ -38,6 +42,9 @@ def failed_gates(no_jit, jit):
         ({"test_accuracies": [0.9, 0.9551]}, "same final accuracy"),
         ({"step_flops": 1.021 * STEP_FLOPS["jit"]}, "same work"),
         ({"step_flops": STEP_FLOPS["no_jit"]}, "same work"),
+        ({"step_flops": float("nan")}, "same work"),
+        ({"test_accuracies": [0.9, float("nan")]}, "same final accuracy"),
+        ({"warmup": NO_COMPILES}, "no compile in a timed epoch"),
         ({"dtypes": ["float32", "float64"]}, "float32 throughout"),
         ({"programs_compiled_in_epochs": [0, 1]}, "no compile in a timed epoch"),
     ],
@@ -66,20 +73,6 @@ def test_differences_within_the_tolerances_pass(changes):
     assert failed_gates(make_mode("no_jit", make_run([3.0, 5.0])), jit) == []
 
 
-@pytest.mark.parametrize(
-    "part, key, gate",
-    [
-        ("config", "learning_rate", "same configuration"),
-        ("environment", "jax", "same environment"),
-    ],
-)
-def test_other_configuration_or_environment_is_refused(part, key, gate):
-    no_jit = make_mode("no_jit", make_run([3.0, 5.0]))
-    jit = make_mode("jit", make_run([1.0, 1.0]))
-    jit[part][key] = "other"
-    assert failed_gates(no_jit, jit) == [gate]
-
-
 @pytest.mark.parametrize("mode", ["no_jit", "jit"])
 @pytest.mark.parametrize("growth", [0.05, -0.05])
 def test_a_drift_of_five_percent_an_epoch_is_reported_with_its_slope(mode, growth):
@@ -105,7 +98,7 @@ def test_noise_without_drift_passes_and_few_epochs_are_not_judged():
 
 
 def test_a_sample_above_the_peak_fails_the_memory_gate():
-    stage = {"stage": "training", "rss_before_mb": 1.0, "rss_after_mb": 401.0, "peak_mb": 2.0}
+    stage = {"stage": "training", "rss_before_mb": 1.0, "rss_after_mb": 406.0, "peak_mb": 2.0}
     memory = {"peak_mb": 400.0, "delta_mb": 20.0, "stages": [stage]}
     jit = make_mode("jit", make_run([1.0], memory=memory))
     assert failed_gates(make_mode("no_jit", make_run([3.0])), jit) == ["memory"]

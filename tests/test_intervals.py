@@ -64,12 +64,23 @@ def test_coverage_at_best_is_that_of_the_range(n, coverage):
 def test_modified_z_scores_are_those_of_the_formula():
     scores = intervals.modified_z_scores([1.0, 2.0, 3.0, 4.0, 100.0])
     assert scores == pytest.approx(0.6745 * np.array([-2.0, -1.0, 0.0, 1.0, 97.0]))
-    assert intervals.modified_z_scores([1.0, 1.0, 1.0, 9.0]).tolist() == [0, 0, 0, 0]
+    scores = intervals.modified_z_scores([1.0, 1.0, 1.0, 9.0])
+    assert scores == pytest.approx([0, 0, 0, 8 / (1.2533 * 2)])
+    assert intervals.modified_z_scores([1.0, 1.0]).tolist() == [0, 0]
+
+
+def test_order_of_values_is_told_from_chance():
+    wave = np.sin(np.arange(10) * 0.5)
+    assert intervals.order_p_value(wave) < 0.01
+    assert intervals.order_p_value([1, -1, 1, -1, 1, -1, 1, -1, 1, -1]) > 0.9
+    rng = np.random.default_rng(0)
+    p_values = [intervals.order_p_value(rng.normal(size=10)) for _ in range(100)]
+    assert 0 < np.mean(np.array(p_values) < 0.1) < 0.2
 
 
 def test_spread_is_the_coefficient_of_variation():
     assert intervals.spread([9.0, 11.0]) == pytest.approx(np.sqrt(2) / 10)
-    assert intervals.spread([9.0]) == 0
+    assert intervals.spread([9.0]) is None
 
 
 def test_slope_is_a_share_of_the_median_and_ignores_one_slow_epoch():

@@ -103,8 +103,8 @@ def test_noise_lines_tell_load_cores_and_settings():
 @pytest.mark.parametrize(
     "b_s, n, passed, words",
     [
-        (1.0, 10, True, "holds 1.0"),
-        (1.2, 10, False, "too noisy"),
+        (1.0, 10, True, "holds 1.0; a difference below"),
+        (1.2, 10, False, "does not hold 1.0: too noisy"),
         (1.2, 3, False, "covers 75% at best"),
         (1.0, 1, False, "no interval"),
     ],

@@ -3,6 +3,7 @@
 import sys
 import time
 
+import numpy as np
 import psutil
 import pytest
 
@@ -53,6 +54,14 @@ def test_no_process_outlives_an_interrupted_benchmark():
         workers.relay(python("import time; print('epoch 1/2'); time.sleep(60)"), Interrupt())
     assert time.monotonic() - start < 30
     assert {p for p in psutil.Process().children() if p not in before} == set()
+
+
+def test_largest_difference_tells_nan_and_other_shapes():
+    a = [np.zeros(3), np.zeros((2, 2))]
+    assert workers.largest_difference(a, [np.zeros(3), np.full((2, 2), -0.5)]) == 0.5
+    assert np.isnan(workers.largest_difference(a, [np.zeros(3), np.full((2, 2), np.nan)]))
+    assert np.isnan(workers.largest_difference(a, a[:1]))
+    assert np.isnan(workers.largest_difference(a, [np.zeros(1), np.zeros((2, 2))]))
 
 
 @pytest.mark.parametrize(
