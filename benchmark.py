@@ -13,7 +13,7 @@ from typing import Any
 import compare_folders
 import result_files
 import stability
-from comparison import compare, comparison_without
+from comparison import PROCESSES_FOR_A_CLAIM, compare, comparison_without
 from config import MODES, REPOSITORY, add_training_options, load_data, repository_path, whole_number
 from environment import hide_paths, load_average, settings_to_clear, steal_seconds
 from plots import write_plots
@@ -23,7 +23,7 @@ from workers import Workers
 
 QUICK_EPOCHS, QUICK_REPEATS = 2, 1
 DEFAULT_REPEATS = 3
-RIGOROUS_REPEATS = 10
+RIGOROUS_REPEATS = PROCESSES_FOR_A_CLAIM
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from comparison import block_ratios
 from config import MODES
-from intervals import best_coverage, unpaired_ratio
+from intervals import CONFIDENCE, best_coverage, unpaired_ratio
 from result_files import BENCHMARK_FILE, read_results
 from utils import ScriptError, say
 
@@ -90,7 +90,7 @@ def _row(name: str, values: list[list[float]], pattern: str) -> tuple[str, ...]:
     else:
         interval = f"{ratio.ci95[0]:.3f} to {ratio.ci95[1]:.3f}"
         words = "no measurable difference" if ratio.holds_one else "differs"
-        if coverage < 0.95:
+        if coverage < CONFIDENCE:
             words += f" (covers {coverage:.0%} at best)"
     return name, *figures, f"{ratio.value:.3f}", interval, words
 

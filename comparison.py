@@ -97,13 +97,7 @@ def _figures(base: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         "finding": _finding(speedup),
         "speedup_with_warmup": with_warmup.value,
         "speedup_with_warmup_ci95": with_warmup.ci95,
-        "epoch_ratios": [
-            paired_ratio(
-                [run["epoch_times_s"][epoch] for run in base["runs"]],
-                [run["epoch_times_s"][epoch] for run in other["runs"]],
-            ).value
-            for epoch in range(len(base["epochs"]))
-        ],
+        "epoch_ratios": np.exp(np.mean(_log_times(base) - _log_times(other), axis=0)).tolist(),
         "break_even_steps": break_even_steps(0.0, step_s[0], warmup_s[1], step_s[1]),
         "break_even_steps_both_warm_ups": break_even_steps(
             warmup_s[0], step_s[0], warmup_s[1], step_s[1]
@@ -150,6 +144,10 @@ def _warmup_parts(mode: dict[str, Any]) -> dict[str, float] | None:
         name: fmean(sum(part[name] for part in run["warmup"]["parts"]) for run in mode["runs"])
         for name in names
     }
+
+
+def _log_times(mode: dict[str, Any]) -> np.ndarray:
+    return np.log([run["epoch_times_s"] for run in mode["runs"]])  # (processes, epochs)
 
 
 def _totals(mode: dict[str, Any], with_warmup: bool = False) -> np.ndarray:

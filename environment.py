@@ -23,9 +23,11 @@ CLEARED = re.compile(r"JAX_.*|PYTHON(TRACEMALLOC|DEVMODE|MALLOC|ASYNCIODEBUG|PRO
 # These are overridden by --platform, whatever they say.
 HARMLESS = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME")
 # A user who sets these wants them, and both modes get them: they are left, recorded and printed.
+# No wider: NVIDIA_API_KEY or TF_VAR_... may hold a secret, and results are there to be published.
 HONOURED = re.compile(
-    r"(XLA|TF|OMP|MKL|OPENBLAS|MALLOC|TCMALLOC|LD|DYLD|NVIDIA|CUDA|LIBTPU|PYTHON)_?.*"
-    r"|NPROC|GLIBC_TUNABLES"
+    r"(XLA|OMP|MKL|OPENBLAS|MALLOC|TCMALLOC)_.*|TF_(XLA|CPP|NUM)_.*|PYTHON[A-Z]*|PYTHON_(GIL|JIT)"
+    r"|NPROC|GLIBC_TUNABLES|LD_(PRELOAD|LIBRARY_PATH)|DYLD_(INSERT_LIBRARIES|LIBRARY_PATH)"
+    r"|NVIDIA_TF32_OVERRIDE|CUDA_VISIBLE_DEVICES|LIBTPU_INIT_ARGS"
 )
 
 
@@ -57,9 +59,8 @@ def hide_paths(text: str) -> str:
 def honoured_settings(variables: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables that may change the speed and are left as they are.
 
-    PYTHONIOENCODING is not among them: the benchmark sets it for its processes.
-
-    What looks like a path in a value stands there as PATH.
+    What looks like a path in a value stands there as PATH. PYTHONIOENCODING is not among them: the
+    benchmark sets it for its processes.
     """
     return {
         name: hide_paths(variables[name])

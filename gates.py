@@ -22,8 +22,8 @@ ACCURACY_TOLERANCE = 0.005
 # Largest relative difference between XLA's account of a step and that of its products alone.
 FLOPS_TOLERANCE = 0.02
 # Steady state: the growth of an epoch's time from one epoch to the next, as a share, and the last
-# epoch's over the second's. Single processes showed up to
-# 0.022 and 1.21 in 20 runs on a shared machine; what is judged is the median over processes.
+# epoch's over the second's. Single processes showed up to 0.022 and 1.21 in 20 runs on a shared
+# machine; what is judged is the median over processes.
 SLOPE_LIMIT = 0.03
 LAST_OVER_SECOND_LIMIT = 1.25
 EPOCHS_FOR_A_SLOPE = 5

@@ -9,6 +9,7 @@ from tabulate import tabulate
 
 from comparison import FASTER, NO_DIFFERENCE, SLOWER
 from config import MODES
+from intervals import CONFIDENCE
 from run_text import ABSENT, SUMMARY_ROWS, number
 
 CONSOLE_COLUMNS = 80
@@ -50,7 +51,7 @@ def verdict(comparison: dict[str, Any]) -> str:
     if comparison["finding"] is None:
         return f"Speedup with JIT: {_times(speedup)} ({preliminary}{processes}: no interval)"
     interval = f"95 % interval {' to '.join(map(_times, comparison['speedup_ci95']))}"
-    if comparison["interval_coverage_at_best"] < 0.95:
+    if comparison["interval_coverage_at_best"] < CONFIDENCE:
         interval += f", which covers {comparison['interval_coverage_at_best']:.0%} at best"
     ground = f"({interval}; {preliminary}{processes})"
     return {
@@ -115,7 +116,7 @@ def control_text(mode: str, comparison: dict[str, Any]) -> tuple[str, bool]:
         width = max(high - 1, 1 - low)
         return text + f"holds 1.0; a difference below {width:.1%} would not be seen here", True
     coverage = comparison["interval_coverage_at_best"]
-    if coverage < 0.95:
+    if coverage < CONFIDENCE:
         return text + f"does not hold 1.0, but covers {coverage:.0%} at best: use --rigorous", False
     return text + "does not hold 1.0: too noisy, or the one control in 20 that chance fails", False
 

@@ -101,7 +101,8 @@ class Workers:
             if status != 0:
                 reason = f"{script} {failure_reason(status, lines)}"
                 # The first process tells whether an option is bad; a later one fails on its own.
-                refused = status == OptionError.exit_status and not any(self._results.values())
+                first = not any(self._results.values())
+                refused = first and lines and status == OptionError.exit_status
                 raise OptionError(lines[-1]) if refused else WorkerError(reason)
             result = result_files.read_json(Path(folder) / result_files.mode_file(mode))
             with np.load(Path(folder) / result_files.FIRST_STEP_FILE) as file:

@@ -113,6 +113,7 @@ def test_quick_takes_two_epochs(run_benchmark):
         ("jit", "raise MemoryError('boom')", "exit status 1: MemoryError: boom"),
         ("jit", "import os; os._exit(7)", "exit status 7: it printed nothing"),
         ("jit", "sys.exit(2)", "exit status 2: it printed nothing"),
+        ("no_jit", "sys.exit(2)", "exit status 2: it printed nothing"),
     ],
 )
 def test_a_failed_mode_is_named_and_the_others_data_kept(

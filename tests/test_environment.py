@@ -107,6 +107,9 @@ def test_settings_are_cleared_honoured_or_left_alone():
         "XLA_FLAGS": "--xla_dump_to=/home/me/dump --xla_cpu_x=true",
         "OMP_NUM_THREADS": "1",
         "HOME": "/home/me",
+        "NVIDIA_API_KEY": "secret",
+        "TF_VAR_password": "secret",
+        "LDAP_PASSWORD": "secret",
     }
     cleared = ["JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_X64", "PYTHONTRACEMALLOC"]
     assert environment.settings_to_clear(variables) == cleared

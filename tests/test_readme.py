@@ -45,6 +45,12 @@ def test_a_changed_figure_is_seen():
     assert update_readme.with_blocks(README, results) != README
 
 
+def test_share_of_the_second_forward_pass_is_that_of_the_committed_counts():
+    results = committed_results()
+    flops = [results[mode]["runs"][0]["step_flops"] for mode in MODES]
+    assert f"that pass is {100 * (1 - flops[1] / flops[0]):.0f} %" in " ".join(README.split())
+
+
 def test_blocks_hold_the_figures_of_the_results(tmp_path):
     path = tmp_path / "README.md"
     path.write_text(f"before\n{EMPTY}\nafter", encoding="utf-8")
