@@ -14,8 +14,9 @@ import compare_folders
 import result_files
 import stability
 from comparison import PROCESSES_FOR_A_CLAIM, compare, comparison_without
-from config import MODES, REPOSITORY, add_training_options, load_data, repository_path, whole_number
+from config import REPOSITORY, add_training_options, load_data, repository_path, whole_number
 from environment import hide_paths, load_average, settings_to_clear, steal_seconds
+from modes import MODES
 from plots import write_plots
 from tables import benchmark_text, control_text
 from utils import OptionParser, ScriptError, progress_bar, run_script, say

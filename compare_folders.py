@@ -11,8 +11,8 @@ from typing import Any
 from tabulate import tabulate
 
 from comparison import block_ratios
-from config import MODES
 from intervals import CONFIDENCE, best_coverage, unpaired_ratio
+from modes import MODES
 from result_files import BENCHMARK_FILE, read_results
 from utils import ScriptError, say
 

@@ -1,4 +1,4 @@
-"""The modes, the options that every script shares, and the data by them. Never imports JAX."""
+"""The options that every training shares, and the data by them. Never imports JAX."""
 
 from __future__ import annotations
 
@@ -13,22 +13,6 @@ import data_loader
 from mnist_sources import TRAIN_EXAMPLES
 from utils import ScriptError
 
-# A mode's name is that of its result file; its label stands in tables and plots, its phrase in
-# sentences; forward_passes is how often its step computes the loss.
-MODES = {
-    "no_jit": {
-        "label": "Without JIT",
-        "phrase": "without JIT",
-        "script": "train_no_jit.py",
-        "forward_passes": 2,
-    },
-    "jit": {
-        "label": "With JIT",
-        "phrase": "with JIT",
-        "script": "train_with_jit.py",
-        "forward_passes": 1,
-    },
-}
 REPOSITORY = Path(__file__).resolve().parent
 PLATFORMS = ("cpu", "gpu", "tpu")
 ACTIVATIONS = ("maximum", "nn_relu")

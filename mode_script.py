@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import jax
@@ -13,23 +13,34 @@ import numpy as np
 
 import model
 import result_files
-from config import MODES, REPOSITORY, add_training_options, config_from_options, load_data
+from config import REPOSITORY, add_training_options, config_from_options, load_data
 from environment import describe_environment, settings_to_clear
+from modes import LADDER
 from run_text import summary_text
-from training import TrainStep, first_step_params, train
+from steps import Step, with_loss
+from training import first_step_params, train
 from utils import MemoryTracker, OptionError, OptionParser, ScriptError, run_script, say
 
 
-def main(mode: str, train_step: TrainStep, argv: Sequence[str] | None = None) -> int:
+def main(steps: Mapping[str, Step], argv: Sequence[str] | None = None) -> int:
     """Runs a training script: parses its options and trains its mode.
+
+    Args:
+        steps: The step of each mode that the script trains; of several, its first word chooses one.
+        argv: The words of the command line; None for those of this process.
 
     Returns:
         The exit status.
     """
-    parser = OptionParser(
-        description=f"Train the MLP on MNIST {MODES[mode]['phrase']} and write "
-        f"results/{result_files.mode_file(mode)}."
-    )
+    first, *others = steps
+    what = "in a further mode" if others else LADDER[first]["phrase"]
+    file = result_files.mode_file("MODE" if others else first)
+    parser = OptionParser(description=f"Train the MLP on MNIST {what} and write results/{file}.")
+    if others:
+        modes = "; ".join(f"{mode}: {LADDER[mode]['change']}" for mode in steps)
+        parser.add_argument("mode", choices=steps, metavar="MODE", help=modes)
+    else:
+        parser.set_defaults(mode=first)
     add_training_options(parser)
     parser.add_argument(
         "--worker",
@@ -38,7 +49,7 @@ def main(mode: str, train_step: TrainStep, argv: Sequence[str] | None = None) ->
         f"beside the result, as {result_files.FIRST_STEP_FILE} (default: off)",
     )
     options = parser.parse_args(argv)
-    return run_script(lambda: run_mode(mode, train_step, options))
+    return run_script(lambda: run_mode(options.mode, steps[options.mode], options))
 
 
 def refuse_settings() -> None:
@@ -72,19 +83,19 @@ def use_platform(platform: str) -> jax.Device:
         ) from error
 
 
-def run_mode(mode: str, train_step: TrainStep, options: argparse.Namespace) -> int:
+def run_mode(mode: str, train_step: Step, options: argparse.Namespace) -> int:
     """Trains one mode by the options, prints a summary and writes the mode's result file."""
     refuse_settings()
     config = config_from_options(options)
     if config.activation == "nn_relu":
         loss_fn = partial(model.cross_entropy_loss, activation=jax.nn.relu)
-        train_step = partial(train_step, loss_fn=loss_fn)
+        train_step = with_loss(train_step, loss_fn)
     result_files.require_writable(options.results_dir)
     device = use_platform(config.platform)
     memory = MemoryTracker()
     with memory.stage("loading"):
         data = load_data(options)
-    say(f"{MODES[mode]['label']}, on {device.platform}; MNIST from {data.source}")
+    say(f"{LADDER[mode]['label']}, on {device.platform}; MNIST from {data.source}")
     run = train(train_step, data, config, memory)
     settings = {**dataclasses.asdict(config), "layer_sizes": model.LAYER_SIZES}
     environment = {

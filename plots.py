@@ -18,7 +18,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from comparison import FASTER, NO_DIFFERENCE
-from config import MODES, REPOSITORY, repository_path
+from config import REPOSITORY, repository_path
+from modes import MODES
 from result_files import BENCHMARK_FILE, read_results, write_result
 from run_text import ABSENT
 from tables import describe_run

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from config import MODES
+from modes import MODES
 from utils import ScriptError, write_whole
 
 SCHEMA_VERSION = 1
@@ -40,7 +40,7 @@ def mode_result(
     """Joins the runs of one mode with their summary: means over the runs.
 
     Args:
-        mode: A key of config.MODES.
+        mode: A key of modes.MODES.
         config: The fields of Config and "layer_sizes".
         dataset: Name, source, sizes and hashes of the data.
         environment: What environment.describe_environment returned, and the device.

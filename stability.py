@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from comparison import PROCESSES_FOR_A_CLAIM, block_ratios
-from config import MODES
 from gates import check_gates
 from intervals import OUTLIER_SCORE, modified_z_scores, order_p_value, spread
+from modes import MODES
 from result_files import BENCHMARK_FILE, read_results
 from utils import ScriptError, say
 

@@ -8,8 +8,8 @@ from typing import Any
 from tabulate import tabulate
 
 from comparison import FASTER, NO_DIFFERENCE, SLOWER
-from config import MODES
 from intervals import CONFIDENCE
+from modes import MODES
 from run_text import ABSENT, SUMMARY_ROWS, number
 
 CONSOLE_COLUMNS = 80

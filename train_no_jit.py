@@ -37,7 +37,7 @@ def train_step(
 
 def main() -> int:
     """Trains without JIT, by the options of the command line; returns the exit status."""
-    return mode_script.main("no_jit", train_step)
+    return mode_script.main({"no_jit": train_step})
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -21,35 +20,15 @@ import numpy as np
 
 import data_loader
 import model
+from compiling import CompileCounter, count_flops, warm_up
 from config import Config
 from environment import load_average, steal_seconds
 from run_text import epoch_line
+from steps import Step, place_data, take_steps
 from utils import MemoryTracker, Timer, progress_bar, say
 
-# (params, images, labels, learning_rate) to (params, loss); images and labels are NumPy arrays.
-TrainStep = Callable[
-    [model.Params, np.ndarray, np.ndarray, float], "tuple[model.Params, jax.Array]"
-]
-
-# The host may run ahead of the device by this many steps. Without a bound it can make a whole
-# epoch's batches (190 MB) before the device has used them; with it the device never waits.
-STEPS_IN_FLIGHT = 8
 # Test images per evaluated chunk: divides 10,000, and keeps the activations at some MB.
 EVALUATION_CHUNK = 1000
-# The event that JAX records for each program that XLA compiles.
-COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"
-
-
-class CompileCounter:
-    """Counts the programs that XLA compiles in this process, from its creation on."""
-
-    def __init__(self) -> None:
-        """Starts to listen; JAX has no public call to stop, so a process needs one counter."""
-        self.count = 0
-        jax.monitoring.register_event_duration_secs_listener(self._listen)
-
-    def _listen(self, event: str, duration: float, **_: object) -> None:
-        self.count += event == COMPILE_EVENT
 
 
 class Epoch(NamedTuple):
@@ -61,99 +40,15 @@ class Epoch(NamedTuple):
     order_sha256: str  # of the order in which the images were used
 
 
-def warm_up(
-    train_step: TrainStep,
-    params: model.Params,
-    data: data_loader.Mnist,
-    config: Config,
-    compiles: CompileCounter,
-) -> dict[str, Any]:
-    """Takes a step for each batch shape, so that every program is compiled; drops the results.
-
-    Returns:
-        "time_ms" and "programs_compiled" over all shapes, and "parts" with both for each shape.
-        A part of a step that jax.jit made also has "trace_ms", "lower_ms", "compile_ms" and
-        "first_run_ms", which add up to its "time_ms".
-    """
-    sizes = [min(config.batch_size, len(data.train_images))]
-    if len(data.train_images) % config.batch_size:
-        sizes.append(len(data.train_images) % config.batch_size)
-    parts = []
-    for size in dict.fromkeys(sizes):
-        compiled_before = compiles.count
-        arguments = (params, *first_batch(data, size), config.learning_rate)
-        compile_parts = compile_ahead(train_step, arguments)
-        with Timer() as timer:
-            # The result goes into the next shape's step: outputs must work as inputs too.
-            params, loss = train_step(*arguments)
-            jax.block_until_ready((params, loss))
-        first_run = {"first_run_ms": timer.seconds * 1000}
-        parts.append(
-            {
-                "batch_size": size,
-                "time_ms": sum({**compile_parts, **first_run}.values()),
-                "programs_compiled": compiles.count - compiled_before,
-                **({**compile_parts, **first_run} if compile_parts else {}),
-            }
-        )
-    return {
-        "time_ms": sum(part["time_ms"] for part in parts),
-        "programs_compiled": sum(part["programs_compiled"] for part in parts),
-        "parts": parts,
-    }
-
-
-def compile_ahead(train_step: TrainStep, arguments: tuple) -> dict[str, float]:
-    """Traces, lowers and compiles a jitted step for these arguments, and times each.
-
-    The next call of the step finds the compiled program and only runs it, so that this costs
-    nothing beyond what a first call does anyway.
-
-    Returns:
-        "trace_ms", "lower_ms" and "compile_ms"; nothing for a step that has no ahead-of-time API:
-        an eager one, or one with another activation bound to it.
-    """
-    if not hasattr(train_step, "trace"):
-        return {}
-    with Timer() as trace:
-        traced = train_step.trace(*arguments)
-    with Timer() as lower:
-        lowered = traced.lower()
-    with Timer() as compilation:
-        lowered.compile()
-    return {
-        "trace_ms": trace.seconds * 1000,
-        "lower_ms": lower.seconds * 1000,
-        "compile_ms": compilation.seconds * 1000,
-    }
-
-
-def first_batch(data: data_loader.Mnist, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the first images, (size, 784) float32, and their labels, (size,) int32."""
-    return next(data_loader.batches(data.train_images, data.train_labels, size, np.arange(size)))
-
-
-def first_step_params(
-    train_step: TrainStep, data: data_loader.Mnist, config: Config
-) -> model.Params:
+def first_step_params(train_step: Step, data: data_loader.Mnist, config: Config) -> model.Params:
     """Returns the parameters after one step from the initial ones, on the first batch."""
     params = model.init_params(jax.random.key(config.seed))
-    return train_step(params, *first_batch(data, config.batch_size), config.learning_rate)[0]
-
-
-def count_flops(train_step: TrainStep, data: data_loader.Mnist, config: Config) -> float:
-    """Returns the floating-point operations of a step on a full batch, by XLA's own account.
-
-    The account is that of the step as one program before XLA optimises it, for an eager step too:
-    the compiled program's leaves out the products in JAX 0.4, which calls a library for them.
-    """
-    params = model.init_params(jax.random.key(config.seed))
-    arguments = (params, *first_batch(data, config.batch_size), config.learning_rate)
-    return jax.jit(train_step).lower(*arguments).cost_analysis()["flops"]
+    order = np.arange(min(config.batch_size, len(data.train_images)))
+    return take_steps(train_step, params, place_data(train_step, data), config, order)[0]
 
 
 def train_epoch(
-    train_step: TrainStep,
+    train_step: Step,
     params: model.Params,
     data: data_loader.Mnist,
     config: Config,
@@ -162,9 +57,9 @@ def train_epoch(
     """Trains on every image once and measures it.
 
     Args:
-        train_step: (params, images, labels, learning_rate) to (params, loss).
+        train_step: A step, or a whole epoch.
         params: Parameters at the start.
-        data: MNIST, its images as bytes or as float32.
+        data: MNIST as steps.place_data returns it, its images as bytes or as float32.
         config: Batch size, learning rate and seed.
         epoch: Counted from 1; decides the order of the images, together with the seed.
 
@@ -172,20 +67,13 @@ def train_epoch(
         The parameters at the end, and the figures.
     """
     n_images = len(data.train_images)
-    losses: list[jax.Array] = []
     with Timer() as timer:
         order = data_loader.epoch_order(config.seed, epoch, n_images)
-        for images, labels in data_loader.batches(
-            data.train_images, data.train_labels, config.batch_size, order
-        ):
-            params, loss = train_step(params, images, labels, config.learning_rate)
-            losses.append(loss)
-            if len(losses) > STEPS_IN_FLIGHT:
-                losses[-1 - STEPS_IN_FLIGHT].block_until_ready()
+        params, losses = take_steps(train_step, params, data, config, order)
         jax.block_until_ready((params, losses))
     batch_sizes = np.full(len(losses), config.batch_size)
     batch_sizes[-1] = n_images - config.batch_size * (len(losses) - 1)
-    mean_loss = np.average([float(loss) for loss in losses], weights=batch_sizes)
+    mean_loss = np.average(np.array(jax.device_get(losses), float), weights=batch_sizes)
     order_hash = hashlib.sha256(order).hexdigest()
     return params, Epoch(float(mean_loss), timer.seconds, timer.cpu_seconds, order_hash)
 
@@ -218,7 +106,7 @@ def params_sha256(params: model.Params) -> str:
 
 
 def train(
-    train_step: TrainStep, data: data_loader.Mnist, config: Config, memory: MemoryTracker
+    train_step: Step, data: data_loader.Mnist, config: Config, memory: MemoryTracker
 ) -> dict[str, Any]:
     """Initialises, warms up, trains and evaluates in this process; prints a line an epoch.
 
@@ -232,7 +120,8 @@ def train(
         params = model.init_params(jax.random.key(config.seed))
         initial_hash = params_sha256(params)
     with memory.stage("warm-up"):
-        warmup = warm_up(train_step, params, data, config, compiles)
+        train_data = place_data(train_step, data)
+        warmup = warm_up(train_step, train_data, config, compiles)
         # After it, as its programs would shorten the warm-up; and before any epoch compiles them.
         initial_accuracy = evaluate(params, data.test_images, data.test_labels)
     say(f"warm-up  {warmup['time_ms']:.0f} ms, programs compiled: {warmup['programs_compiled']}")
@@ -241,7 +130,7 @@ def train(
     with memory.stage("training"), progress_bar(config.epochs) as bar:
         for number in range(1, config.epochs + 1):
             compiled_before = compiles.count
-            params, epoch = train_epoch(train_step, params, data, config, number)
+            params, epoch = train_epoch(train_step, params, train_data, config, number)
             compiled.append(compiles.count - compiled_before)
             accuracies.append(evaluate(params, data.test_images, data.test_labels))
             epochs.append(epoch)
@@ -262,7 +151,7 @@ def train(
         "warmup": warmup,
         "programs_compiled_in_epochs": compiled,
         "dtypes": sorted({str(leaf.dtype) for leaf in jax.tree_util.tree_leaves(params)}),
-        "step_flops": count_flops(train_step, data, config),
+        "step_flops": count_flops(train_step, train_data, config),
         "load_average_at_start": load_at_start,
         "steal_s": None if steal_at_start is None else steal_seconds() - steal_at_start,
         "memory": memory.summary(delta_of="training"),

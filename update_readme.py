@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from config import MODES, REPOSITORY
+from config import REPOSITORY
+from modes import MODES
 from result_files import BENCHMARK_FILE, read_results, write_result
 from tables import (
     comparison_lines,

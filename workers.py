@@ -18,8 +18,9 @@ import numpy as np
 from tqdm import tqdm
 
 import result_files
-from config import MODES, REPOSITORY, config_from_options
+from config import REPOSITORY, config_from_options
 from environment import worker_variables
+from modes import LADDER
 from run_text import EPOCH_LINE_START
 from utils import OptionError, ScriptError, say
 
@@ -63,7 +64,7 @@ class Workers:
         for position, arm in enumerate(order):
             if arm in self.failures or (self.failures and self._results[arm]):
                 continue
-            say(f"[{position + 1}/{len(order)}] {MODES[self._arms[arm]]['label']}")
+            say(f"[{position + 1}/{len(order)}] {LADDER[self._arms[arm]]['label']}")
             try:
                 result = self._run_one(arm)
             except WorkerError as failure:
@@ -93,13 +94,13 @@ class Workers:
 
     def _run_one(self, arm: str) -> dict[str, Any]:
         mode = self._arms[arm]
-        script = MODES[mode]["script"]
+        script, *words = LADDER[mode]["script"].split()
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, str(REPOSITORY / script), "--worker"]
+            command = [sys.executable, str(REPOSITORY / script), *words, "--worker"]
             command += [*script_options(self._options), "--results-dir", folder]
             status, lines = relay(command, self._bar)
             if status != 0:
-                reason = f"{script} {failure_reason(status, lines)}"
+                reason = f"{LADDER[mode]['script']} {failure_reason(status, lines)}"
                 # The first process tells whether an option is bad; a later one fails on its own.
                 first = not any(self._results.values())
                 refused = first and lines and status == OptionError.exit_status

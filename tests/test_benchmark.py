@@ -12,6 +12,7 @@ from made_up import tiny_mnist
 import benchmark
 import config
 import workers
+from modes import MODES
 
 FILES = {"no_jit_results.json", "jit_results.json", "benchmark_results.json"}
 PLOTS = {"training_time.png", "loss_curve.png", "accuracy_curve.png"}
@@ -34,8 +35,8 @@ def run_benchmark(monkeypatch, tmp_path):
     folder = tmp_path / "results"
 
     def run(*words, **changes):
-        modes = {}
-        for mode, names in config.MODES.items():
+        scripts = {}
+        for mode, names in MODES.items():
             path = tmp_path / f"{mode}.py"
             path.write_text(
                 SCRIPT.format(
@@ -44,8 +45,8 @@ def run_benchmark(monkeypatch, tmp_path):
                     change=changes.get(mode, ""),
                 )
             )
-            modes[mode] = {**names, "script": str(path)}
-        monkeypatch.setattr(workers, "MODES", modes)
+            scripts[mode] = {**names, "script": str(path)}
+        monkeypatch.setattr(workers, "LADDER", scripts)
         return benchmark.main(
             ["--batch-size", "32", "--repeats", "1", "--results-dir", str(folder), *words]
         )
@@ -69,29 +70,25 @@ def test_benchmark_runs_each_mode_in_its_own_process_and_writes_all_files(run_be
     assert (status, err) == (0, "")
     assert names_in(run_benchmark.folder) == FILES | PLOTS
     results = read(run_benchmark.folder / "benchmark_results.json")
-    for mode in config.MODES:
+    for mode in MODES:
         assert read(run_benchmark.folder / f"{mode}_results.json") == results[mode]
         assert results[mode]["mode"] == mode
         options = {key: results[mode]["config"][key] for key in ("epochs", "seed", "batch_size")}
         assert options == {"epochs": 3, "seed": 4, "batch_size": 32}
         assert results[mode]["config"]["learning_rate"] == 0.05
-    pids = {run["pid"] for mode in config.MODES for run in results[mode]["runs"]}
+    pids = {run["pid"] for mode in MODES for run in results[mode]["runs"]}
     assert len(pids) == 4 and os.getpid() not in pids
     compiled = {
         mode: {run["warmup"]["programs_compiled"] for run in results[mode]["runs"]}
-        for mode in config.MODES
+        for mode in MODES
     }
     assert compiled["jit"] == {2} and min(compiled["no_jit"]) > 50
-    orders = {mode: [run["order"] for run in results[mode]["runs"]] for mode in config.MODES}
+    orders = {mode: [run["order"] for run in results[mode]["runs"]] for mode in MODES}
     assert orders == {"no_jit": [0, 3], "jit": [1, 2]}
-    starts = {
-        run["order"]: run["started_at"] for mode in config.MODES for run in results[mode]["runs"]
-    }
+    starts = {run["order"]: run["started_at"] for mode in MODES for run in results[mode]["runs"]}
     assert [starts[i] for i in range(4)] == sorted(starts.values())
     comparison = results["comparison"]
-    totals = {
-        mode: [sum(run["epoch_times_s"]) for run in results[mode]["runs"]] for mode in config.MODES
-    }
+    totals = {mode: [sum(run["epoch_times_s"]) for run in results[mode]["runs"]] for mode in MODES}
     ratios = [a / b for a, b in zip(totals["no_jit"], totals["jit"])]
     assert comparison["speedup"] == pytest.approx((ratios[0] * ratios[1]) ** 0.5)
     assert [gate["name"] for gate in comparison["gates"] if gate["passed"] is False] == []
@@ -103,7 +100,7 @@ def test_benchmark_runs_each_mode_in_its_own_process_and_writes_all_files(run_be
 def test_quick_takes_two_epochs(run_benchmark):
     assert run_benchmark("--quick", "--epochs", "7") == 0
     results = read(run_benchmark.folder / "benchmark_results.json")
-    assert [len(results[mode]["epochs"]) for mode in config.MODES] == [2, 2]
+    assert [len(results[mode]["epochs"]) for mode in MODES] == [2, 2]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +118,7 @@ def test_a_failed_mode_is_named_and_the_others_data_kept(
 ):
     assert run_benchmark("--epochs", "1", **{failing: change}) == 1
     out, err = capsys.readouterr()
-    (other,) = set(config.MODES) - {failing}
+    (other,) = set(MODES) - {failing}
     assert err.count("\n") == 1
     assert f"{failing}.py ended with {reason}" in err
     assert f"{other}_results.json" in err
@@ -154,11 +151,11 @@ def test_a_failed_gate_keeps_the_data_and_shows_no_speedup(run_benchmark, capsys
 def test_a_compile_within_an_epoch_fails_the_benchmark(run_benchmark, capsys):
     # The warm-up knows nothing of the smaller last batch.
     change = (
-        "import numpy, training\n"
+        "import training\n"
         "warm_up = training.warm_up\n"
-        "def full_batches_alone(step, params, data, config, compiles):\n"
+        "def full_batches_alone(step, data, config, compiles):\n"
         "    data = data._replace(train_images=data.train_images[:64])\n"
-        "    return warm_up(step, params, data, config, compiles)\n"
+        "    return warm_up(step, data, config, compiles)\n"
         "training.warm_up = full_batches_alone"
     )
     assert run_benchmark("--epochs", "1", jit=change) == 1
@@ -224,7 +221,7 @@ def test_quick_run_on_real_mnist(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     results = read(tmp_path / "benchmark_results.json")
-    for mode in config.MODES:
+    for mode in MODES:
         first = results[mode]["epochs"][0]
         assert first["loss"] == pytest.approx(0.95, abs=0.03)
         assert first["test_accuracy"] == pytest.approx(0.88, abs=0.01)

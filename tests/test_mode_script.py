@@ -11,7 +11,9 @@ from made_up import N_TEST, N_TRAIN, tiny_mnist
 
 import config
 import train_no_jit
+import train_variants
 import train_with_jit
+from modes import LADDER
 
 MAINS = {"no_jit": train_no_jit.main, "jit": train_with_jit.main}
 
@@ -97,6 +99,23 @@ def test_a_setting_that_would_change_the_run_is_refused(run_script, monkeypatch,
     assert out == "" and err.count("\n") == 1 and "JAX_ENABLE_X64" in err
 
 
+@pytest.mark.parametrize("mode", train_variants.STEPS)
+def test_a_further_mode_is_chosen_by_the_scripts_first_word(monkeypatch, run_script, mode):
+    monkeypatch.setitem(MAINS, mode, train_variants.main)
+    status, path = run_script(mode, mode, "--epochs", "1", "--activation", "nn_relu")
+    assert status == 0
+    result = json.loads(path.read_text(encoding="utf-8"))
+    assert result["mode"] == mode and len(result["epochs"]) == 1
+
+
+def test_an_unknown_mode_is_one_line_and_status_2(monkeypatch, run_script, capsys):
+    monkeypatch.setitem(MAINS, "none", train_variants.main)
+    with pytest.raises(SystemExit) as end:
+        run_script("none", "none")
+    assert end.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 @pytest.mark.parametrize("mode", MAINS)
 def test_nn_relu_trains_alike(run_script, mode):
     losses = []
@@ -131,7 +150,8 @@ def test_an_unwritable_results_folder_is_found_before_training(run_script, capsy
 def test_importing_a_module_prints_nothing_and_needs_jax_only_where_it_says_so():
     modules = sorted(path.stem for path in config.REPOSITORY.glob("*.py"))
     assert {"model", "benchmark", "train_no_jit"} <= set(modules)
-    uses_jax = {"model", "training", "mode_script", "train_no_jit", "train_with_jit"}
+    uses_jax = {"model", "steps", "compiling", "training", "mode_script"}
+    uses_jax |= {Path(row["script"].split()[0]).stem for row in LADDER.values()}
     for module in modules:
         code = f"import {module}, sys; sys.exit(3 if 'jax' in sys.modules else 0)"
         done = subprocess.run(

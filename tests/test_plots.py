@@ -13,7 +13,8 @@ from made_up import make_benchmark, make_results, noisy_runs
 
 import plots
 import result_files
-from config import MODES, REPOSITORY
+from config import REPOSITORY
+from modes import MODES
 from tables import describe_run
 
 LABELS = [names["label"] for names in MODES.values()]

@@ -10,7 +10,8 @@ import pytest
 from made_up import make_results
 
 import update_readme
-from config import MODES, REPOSITORY
+from config import REPOSITORY
+from modes import MODES
 from result_files import BENCHMARK_FILE, mode_file
 from utils import ScriptError
 

@@ -11,9 +11,12 @@ import pytest
 from made_up import N_TEST, N_TRAIN, tiny_mnist
 from numpy_network import numpy_loss_and_grads, numpy_params
 
+import compiling
 import data_loader
 import model
+import steps
 import train_no_jit
+import train_variants
 import train_with_jit
 import training
 from config import Config
@@ -21,6 +24,7 @@ from utils import MemoryTracker
 
 CONFIG = Config(epochs=2, batch_size=32, learning_rate=0.1, seed=3)  # batches of 32, 32 and 6
 STEPS = {"no_jit": train_no_jit.train_step, "jit": train_with_jit.train_step}
+LADDER_STEPS = {**STEPS, **train_variants.STEPS}
 
 
 def fresh_jitted_step():
@@ -47,25 +51,27 @@ def numpy_training(data, config):
     return losses, params
 
 
-@pytest.mark.parametrize("mode", STEPS)
+@pytest.mark.parametrize("mode", LADDER_STEPS)
 def test_training_equals_numpy_training(mode):
     data = tiny_mnist()
     expected_losses, expected_params = numpy_training(data, CONFIG)
     params = model.init_params(jax.random.key(CONFIG.seed))
     for epoch, expected_loss in enumerate(expected_losses, start=1):
-        params, result = training.train_epoch(STEPS[mode], params, data, CONFIG, epoch)
+        params, result = training.train_epoch(LADDER_STEPS[mode], params, data, CONFIG, epoch)
         assert result.loss == pytest.approx(expected_loss, rel=1e-5)
     for layer, expected in zip(params, expected_params):
         for name in ("weights", "biases"):
             np.testing.assert_allclose(layer[name], expected[name], atol=1e-5)
 
 
-@pytest.mark.parametrize("mode", STEPS)
+@pytest.mark.parametrize("mode", LADDER_STEPS)
 def test_epochs_compile_nothing_and_start_from_the_initial_params(mode):
     data = tiny_mnist()
-    run = training.train(STEPS[mode], data, CONFIG, MemoryTracker())
+    run = training.train(LADDER_STEPS[mode], data, CONFIG, MemoryTracker())
     assert run["programs_compiled_in_epochs"] == [0, 0]
-    assert [part["batch_size"] for part in run["warmup"]["parts"]] == [32, 6]
+    sizes = [32] if mode == "jit_scan" else [32, 6]
+    assert [part["batch_size"] for part in run["warmup"]["parts"]] == sizes
+    assert run["dtypes"] == ["float32"]
     initial = model.init_params(jax.random.key(CONFIG.seed))
     digest = hashlib.sha256(
         b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree_util.tree_leaves(initial))
@@ -83,7 +89,7 @@ def test_one_step_is_jitted_and_the_other_is_not():
 def test_eager_steps_leave_no_entries_in_jax_caches():
     # With jax.nn.relu, JAX 0.4.38 and later add two at each step, and the steps get slower.
     params = model.init_params(jax.random.key(0))
-    batch = training.first_batch(tiny_mnist(), 32)
+    batch = compiling.first_batch(tiny_mnist(), 32)
     sizes = []
     for _ in range(4):
         params, _ = STEPS["no_jit"](params, *batch, 0.01)
@@ -93,9 +99,9 @@ def test_eager_steps_leave_no_entries_in_jax_caches():
 
 def test_jitted_step_has_one_program_for_each_batch_shape():
     step = fresh_jitted_step()
-    compiles = training.CompileCounter()
+    compiles = compiling.CompileCounter()
     params = model.init_params(jax.random.key(0))
-    warmup = training.warm_up(step, params, tiny_mnist(), CONFIG, compiles)
+    warmup = compiling.warm_up(step, tiny_mnist(), CONFIG, compiles)
     assert warmup["programs_compiled"] == 2
     assert step._cache_size() == 2
     training.train_epoch(step, params, tiny_mnist(), CONFIG, epoch=1)
@@ -107,19 +113,18 @@ def test_jitted_step_has_one_program_for_each_batch_shape():
 
 def test_a_compile_within_an_epoch_is_counted():
     step = fresh_jitted_step()
-    compiles = training.CompileCounter()
+    compiles = compiling.CompileCounter()
     params = model.init_params(jax.random.key(0))
-    training.warm_up(step, params, tiny_mnist(), CONFIG, compiles)
+    compiling.warm_up(step, tiny_mnist(), CONFIG, compiles)
     before = compiles.count
     training.train_epoch(step, params, tiny_mnist(), Config(batch_size=31), epoch=1)
     assert compiles.count == before + 2  # batches of 31 and 8
 
 
 def test_warm_up_of_a_batch_size_without_remainder_takes_one_shape():
-    params = model.init_params(jax.random.key(0))
-    compiles = training.CompileCounter()
+    compiles = compiling.CompileCounter()
     config = Config(batch_size=35)
-    warmup = training.warm_up(STEPS["jit"], params, tiny_mnist(), config, compiles)
+    warmup = compiling.warm_up(STEPS["jit"], tiny_mnist(), config, compiles)
     assert [part["batch_size"] for part in warmup["parts"]] == [35]
 
 
@@ -212,11 +217,10 @@ class CountingTimer:
     ],
 )
 def test_warm_up_is_the_sum_of_its_parts(monkeypatch, mode, parts):
-    monkeypatch.setattr(training, "Timer", CountingTimer)
+    monkeypatch.setattr(compiling, "Timer", CountingTimer)
     monkeypatch.setattr(CountingTimer, "n_blocks", 0)
-    params = model.init_params(jax.random.key(0))
-    compiles = training.CompileCounter()
-    warmup = training.warm_up(STEPS[mode], params, tiny_mnist(), CONFIG, compiles)
+    compiles = compiling.CompileCounter()
+    warmup = compiling.warm_up(STEPS[mode], tiny_mnist(), CONFIG, compiles)
     names = ("time_ms", "trace_ms", "lower_ms", "compile_ms", "first_run_ms")
     told = [tuple(part[name] for name in names if name in part) for part in warmup["parts"]]
     assert told == parts
@@ -227,11 +231,10 @@ def test_warm_up_waits_for_each_shapes_result(monkeypatch):
     waited = []
     ready = jax.block_until_ready
     monkeypatch.setattr(
-        training.jax, "block_until_ready", lambda tree: waited.append(tree) or ready(tree)
+        compiling.jax, "block_until_ready", lambda tree: waited.append(tree) or ready(tree)
     )
-    params = model.init_params(jax.random.key(0))
-    compiles = training.CompileCounter()
-    training.warm_up(STEPS["jit"], params, tiny_mnist(), CONFIG, compiles)
+    compiles = compiling.CompileCounter()
+    compiling.warm_up(STEPS["jit"], tiny_mnist(), CONFIG, compiles)
     assert len(waited) == 2
 
 
@@ -257,7 +260,8 @@ def test_a_run_tells_its_own_first_and_last_state():
 
 def test_evaluation_and_progress_stay_outside_the_timed_region(monkeypatch):
     events = []
-    monkeypatch.setattr(training, "Timer", lambda: RecordedTimer(events))
+    for module in (compiling, training):
+        monkeypatch.setattr(module, "Timer", lambda: RecordedTimer(events))
     monkeypatch.setattr(training, "say", lambda line: events.append(line.split()[0]))
     monkeypatch.setattr(training, "evaluate", lambda *_: events.append("evaluate") or 0.5)
     training.train(STEPS["jit"], tiny_mnist(), CONFIG, MemoryTracker())
@@ -274,9 +278,6 @@ def test_the_host_runs_ahead_by_a_bounded_number_of_steps(monkeypatch):
         def __init__(self):
             in_flight.add(self)
 
-        def block_until_ready(self):
-            in_flight.discard(self)
-
         def __float__(self):
             return 0.0
 
@@ -286,9 +287,13 @@ def test_the_host_runs_ahead_by_a_bounded_number_of_steps(monkeypatch):
         most = max(most, len(in_flight))
         return params, loss
 
-    monkeypatch.setattr(training.jax, "block_until_ready", lambda tree: tree)
+    def ready(tree):
+        if isinstance(tree, Loss):  # at the end it is all parameters and losses
+            in_flight.remove(tree)
+
+    monkeypatch.setattr(steps.jax, "block_until_ready", ready)
     training.train_epoch(step, [], tiny_mnist(), Config(batch_size=1), epoch=1)
-    assert most == training.STEPS_IN_FLIGHT + 1
+    assert most == steps.STEPS_IN_FLIGHT + 1
 
 
 def test_training_keeps_no_parameters_of_earlier_epochs():
