@@ -22,6 +22,7 @@ BENCHMARK_FILE = "benchmark_results.json"
 BENCHMARK_KEYS = {"schema_version", "status", "noise", *MODES, "comparison"}
 CONTROL_FILE = "control_results.json"
 FIRST_STEP_FILE = "first_step.npz"
+STUDY_PROCESS_FILE = "study_process.json"
 
 
 def mode_file(mode: str) -> str:

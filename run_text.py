@@ -14,6 +14,8 @@ from tabulate import tabulate
 ABSENT = "n/a"
 # How the line of an epoch begins; benchmark.py counts these lines to move its bar.
 EPOCH_LINE_START = "epoch "
+# So begins a line of a study's process, and moves the bar likewise.
+STUDY_LINE_START = "measured "
 
 
 def number(value: float | None, pattern: str) -> str:

@@ -1,0 +1,212 @@
+"""The bound study's measurement: two floors, every mode, and each way to scan, in this process.
+
+A floor is the least time that a step could take: that of its matrix products at the best rate of
+this machine, or at the rate that XLA reaches for products of their own shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import data_loader
+import model
+import train_no_jit
+import train_with_jit
+from config import Config
+from steps import place_data, take_steps
+from train_variants import SCAN_STATIC, STEPS, scan_epoch
+from utils import Timer
+
+ROUNDS = 4
+PEAK_SIZES = {512: 80, 1024: 12, 2048: 2}  # of square float32 matrices, and products per sample
+UPDATES_PER_SAMPLE = 400
+# So little that it changes no product, but makes each depend on the one before: XLA would take a
+# product out of the loop that is the same in every turn.
+TINY = 1e-30
+MODE_STEPS = {
+    "numpy": STEPS["numpy"],
+    "no_jit": train_no_jit.train_step,
+    "eager_value_and_grad": STEPS["eager_value_and_grad"],
+    "jit": train_with_jit.train_step,
+    "jit_donated": STEPS["jit_donated"],
+    "jit_scan": STEPS["jit_scan"],
+}
+SLOW_MODES = ("numpy", "no_jit", "eager_value_and_grad")
+SLOW_MODES_STEPS = 100  # instead of a whole epoch
+# Each differs from jit_scan in what it names; the last keys are options of XLA's compiler.
+TRIES = {
+    "images stored as float32": {"as_float32": True},
+    "indices checked as jnp.take does by itself": {"out_of_bounds": "fill"},
+    "parameters not donated": {"donate": False},
+    "all three at once: the careless scan": {
+        "as_float32": True,
+        "out_of_bounds": "fill",
+        "donate": False,
+    },
+    "all images picked before the first step": {"gather_first": True},
+    "two steps in one turn of the loop": {"unroll": 2},
+    "four steps in one turn of the loop": {"unroll": 4},
+    "xla_cpu_prefer_vector_width=512": {"xla": {"xla_cpu_prefer_vector_width": 512}},
+    "xla_cpu_enable_concurrency_optimized_scheduler": {
+        "xla": {"xla_cpu_enable_concurrency_optimized_scheduler": True}
+    },
+    "xla_cpu_copy_insertion_use_region_analysis": {
+        "xla": {"xla_cpu_copy_insertion_use_region_analysis": True}
+    },
+}
+
+
+class Sample(NamedTuple):
+    """One thing to time: what it is, how much work a call is, and the call, which waits."""
+
+    kind: str  # "peak", "products", "update", "mode" or "try"
+    name: str
+    work: float  # FLOP, FLOP, bytes, images or images
+    call: Callable[[], object]
+
+
+def measure(
+    data: data_loader.Mnist, config: Config, part: str, short: bool, tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """Times floors, modes and tries in turns: this machine's speed changes from minute to minute.
+
+    Returns:
+        "samples": for each its kind, name, work per call, and the seconds of each round; "refused":
+        the reason for each try that this version of XLA does not know.
+    """
+    samples = [*_floors(data, config), *_modes(data, config, short)]
+    tries, refused = _tries(data, config)
+    samples += tries
+    seconds: list[list[float]] = [[] for _ in samples]
+    for sample in samples:
+        sample.call()  # compiles what is not compiled yet
+    rounds = 1 if short else ROUNDS
+    for i in range(rounds):
+        for position in range(len(samples))[:: 1 if i % 2 == 0 else -1]:
+            with Timer() as timer:
+                samples[position].call()
+            seconds[position].append(timer.seconds)
+        tell(f"floors, modes and tries, round {i + 1}/{rounds}")
+    return {
+        "samples": [
+            {"kind": sample.kind, "name": sample.name, "work": sample.work, "seconds": times}
+            for sample, times in zip(samples, seconds)
+        ],
+        "refused": refused,
+    }
+
+
+def step_products(batch_size: int) -> list[tuple[tuple[int, int], tuple[int, int], bool, bool]]:
+    """Returns the matrix products of a training step in one forward pass, eight for three layers.
+
+    Returns:
+        For each the shapes of both factors as they lie in memory, and whether the step takes the
+        first one, and the second one, transposed.
+    """
+    products = []
+    for n_in, n_out in zip(model.LAYER_SIZES[:-1], model.LAYER_SIZES[1:]):
+        products.append(((batch_size, n_in), (n_in, n_out), False, False))  # forward
+        products.append(((batch_size, n_in), (batch_size, n_out), True, False))  # weights' gradient
+        if products[2:]:  # inputs' gradient, which the images do not need
+            products.append(((batch_size, n_out), (n_in, n_out), False, True))
+    return products
+
+
+def count_flops(products: list) -> int:
+    """Counts 2 m k n for each product of (m, k) and (k, n)."""
+    total = 0
+    for (rows, columns), second, transposed, second_transposed in products:
+        n = second[0] if second_transposed else second[1]
+        total += 2 * rows * columns * n
+    return total
+
+
+def _floors(data: data_loader.Mnist, config: Config) -> Iterator[Sample]:
+    for size, turns in PEAK_SIZES.items():
+        square = [((size, size), (size, size), False, False)]
+        call = _loop_of_products(square, turns)
+        yield Sample("peak", f"{size} x {size}", turns * count_flops(square), call)
+    products = step_products(config.batch_size)
+    turns = len(data.train_images) // config.batch_size
+    call = _loop_of_products(products, turns)
+    yield Sample("products", "the step's own products", turns * count_flops(products), call)
+
+    params = model.init_params(jax.random.key(config.seed))
+    n_bytes = sum(leaf.nbytes for leaf in jax.tree_util.tree_leaves(params))
+    update = jax.jit(
+        lambda params, grads: jax.lax.fori_loop(
+            0, UPDATES_PER_SAMPLE, lambda _, new: model.sgd_update(new, grads, TINY), params
+        )
+    )
+    # An update reads parameters and gradients, and writes parameters.
+    work = 3 * n_bytes * UPDATES_PER_SAMPLE
+    yield Sample("update", "parameters", work, lambda: jax.block_until_ready(update(params, params)))
+
+
+def _loop_of_products(products: list, turns: int) -> Callable[[], object]:
+    rng = np.random.default_rng(0)
+    firsts, seconds = (
+        [jnp.asarray(rng.standard_normal(product[i]), jnp.float32) for product in products]
+        for i in (0, 1)
+    )
+
+    @jax.jit
+    def loop(firsts: list[jax.Array], seconds: list[jax.Array]) -> list[jax.Array]:
+        def turn(_: int, firsts: list[jax.Array]) -> list[jax.Array]:
+            new = []
+            for a, b, (_, _, a_transposed, b_transposed) in zip(firsts, seconds, products):
+                product = jnp.dot(a.T if a_transposed else a, b.T if b_transposed else b)
+                new.append(a.at[0, 0].add(product[0, 0] * TINY))
+            return new
+
+        return jax.lax.fori_loop(0, turns, turn, firsts)
+
+    return lambda: jax.block_until_ready(loop(firsts, seconds))
+
+
+def _modes(data: data_loader.Mnist, config: Config, short: bool) -> Iterator[Sample]:
+    for mode, train_step in MODE_STEPS.items():
+        n_steps = SLOW_MODES_STEPS if mode in SLOW_MODES else len(data.train_images)
+        n_images = min(n_steps * config.batch_size, len(data.train_images))
+        order = data_loader.epoch_order(config.seed, 1, len(data.train_images))[:n_images]
+        placed = place_data(train_step, data)
+
+        def call(train_step=train_step, placed=placed, order=order) -> None:  # noqa: ANN001
+            params = model.init_params(jax.random.key(config.seed))
+            jax.block_until_ready(take_steps(train_step, params, placed, config, order))
+
+        yield Sample("mode", mode, n_images, call)
+
+
+def _tries(data: data_loader.Mnist, config: Config) -> tuple[list[Sample], dict[str, str]]:
+    placed = place_data(STEPS["jit_scan"], data)
+    scaled = jax.device_put(data_loader.scale_pixels(data.train_images))
+    order = data_loader.epoch_order(config.seed, 1, len(data.train_images))
+    samples, refused = [], {}
+    for name, changes in TRIES.items():
+        changes = dict(changes)
+        images = scaled if changes.pop("as_float32", False) else placed.train_images
+        donated = "params" if changes.pop("donate", True) else ()
+        options = changes.pop("xla", None)
+        scan = jax.jit(partial(scan_epoch, **changes), static_argnames=SCAN_STATIC, donate_argnames=donated)
+        arrays = (images, placed.train_labels, order, config.learning_rate)
+        params = model.init_params(jax.random.key(config.seed))
+        lowered = scan.lower(params, *arrays, config.batch_size)
+        try:
+            program = lowered.compile(compiler_options=options)
+        except Exception as error:  # JAX has no narrower type for an unknown option
+            refused[name] = str(error).splitlines()[0]
+            continue
+
+        def call(program=program, arrays=arrays) -> None:  # noqa: ANN001
+            params = model.init_params(jax.random.key(config.seed))
+            jax.block_until_ready(program(params, *arrays))
+
+        samples.append(Sample("try", name, len(order), call))
+    return samples, refused
