@@ -10,115 +10,110 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 import compare_folders
 import result_files
 import stability
-from comparison import PROCESSES_FOR_A_CLAIM, compare, comparison_without
-from config import REPOSITORY, add_training_options, load_data, repository_path, whole_number
+import studies
+from benchmark_options import parse_options
+from comparison import compare, comparison_without
+from config import load_data
 from environment import hide_paths, load_average, settings_to_clear, steal_seconds
-from modes import MODES
+from modes import MODES, process_weight
 from plots import write_plots
+from study_plots import write_study_plots
+from study_tables import study_text
 from tables import benchmark_text, control_text
-from utils import OptionParser, ScriptError, progress_bar, run_script, say
+from utils import Interrupted, ScriptError, progress_bar, run_script, say
 from workers import Workers
-
-QUICK_EPOCHS, QUICK_REPEATS = 2, 1
-DEFAULT_REPEATS = 3
-RIGOROUS_REPEATS = PROCESSES_FOR_A_CLAIM
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmark by the options of the command line; returns the exit status."""
-    options = make_parser().parse_args(argv)
-    if options.quick:
-        options.epochs = QUICK_EPOCHS
-    if options.repeats is None:
-        options.repeats = default_repeats(options)
+    options = parse_options(argv)
     if options.check:
         return run_script(lambda: stability.check_folder(options.check))
     if options.compare:
         return run_script(lambda: compare_folders.compare_folders(*options.compare))
-    return run_script(lambda: run_control(options) if options.control else run_benchmark(options))
+    return run_script(lambda: run_control(options) if options.control else run_all(options))
 
 
-def default_repeats(options: argparse.Namespace) -> int:
-    """Returns the processes per mode where --repeats does not tell."""
-    if options.rigorous or options.control:  # an interval from fewer could miss 1.0 by chance
-        return RIGOROUS_REPEATS
-    return QUICK_REPEATS if options.quick else DEFAULT_REPEATS
-
-
-def make_parser() -> OptionParser:
-    """Returns the parser of the benchmark's options."""
-    parser = OptionParser(
-        description="Train the same MLP on MNIST without and with JIT, each run in a process of "
-        "its own; print tables and write JSON files and plots."
-    )
-    add_training_options(parser)
-    length = parser.add_mutually_exclusive_group()
-    length.add_argument(
-        "--quick",
-        action="store_true",
-        help=f"{QUICK_EPOCHS} epochs, whatever --epochs says, and {QUICK_REPEATS} process per mode "
-        "unless --repeats tells (default: off)",
-    )
-    length.add_argument(
-        "--rigorous",
-        action="store_true",
-        help=f"{RIGOROUS_REPEATS} processes per mode, unless --repeats tells (default: off)",
-    )
-    parser.add_argument(
-        "--repeats",
-        type=lambda text: whole_number(text, 1, 1000),
-        metavar="N",
-        help=f"processes per mode, in alternating order (default: {DEFAULT_REPEATS})",
-    )
-    action = parser.add_mutually_exclusive_group()
-    action.add_argument(
-        "--control",
-        action="store_true",
-        help="compare each mode with itself instead: the interval must hold 1.0, or the machine "
-        f"is too noisy; {RIGOROUS_REPEATS} processes a side, unless --repeats tells (default: off)",
-    )
-    action.add_argument(
-        "--check",
-        nargs="?",
-        const=REPOSITORY / "results",
-        type=repository_path,
-        metavar="RESULTS",
-        help="run nothing; read a results folder and warn of what makes it doubtful (default of "
-        "RESULTS: results)",
-    )
-    action.add_argument(
-        "--compare",
-        nargs=2,
-        type=repository_path,
-        metavar=("A", "B"),
-        help="run nothing; set two results folders side by side",
-    )
-    return parser
-
-
-def run_benchmark(options: argparse.Namespace) -> int:
-    """Trains every mode, then compares, writes and prints; returns the exit status.
+def run_all(options: argparse.Namespace) -> int:
+    """Runs what the options ask for: the two modes, studies, or both; returns the exit status.
 
     Raises:
-        ScriptError: If a mode or a gate failed, after what there is was written.
+        ScriptError: If something failed, after all there is was written.
+        Interrupted: After Ctrl-C, likewise.
     """
-    results, failures = measure({mode: mode for mode in MODES}, options)
-    write_results(results, options.results_dir)
-    if failures:
-        written = [result_files.mode_file(mode) for mode in MODES if results[mode]]
-        written = ", ".join([*written, result_files.BENCHMARK_FILE])
-        raise ScriptError(
-            f"{'; '.join(failures)}; written: {written}; any other file there is of an earlier run"
-        )
-    say(benchmark_text(results, sys.stdout.encoding))
+    prepare(options)
+    studies.check_pythons(options)
+    weight = sum(studies.study_weight(study, options) for study in options.studies)
+    weight += main_weight(options) if options.main_run else 0
+    faults = []
+    with progress_bar(weight, "benchmark") as bar:
+        if options.main_run:
+            faults += run_benchmark(options, bar)
+        for study in options.studies:
+            faults += run_study(study, options, bar)
     say(f"written to {options.results_dir}")
-    warnings = results["comparison"]["warnings"]
-    if warnings:
-        raise ScriptError("no speedup: " + "; ".join(warnings))
+    if faults:
+        raise ScriptError("; ".join(faults))
     return 0
+
+
+def prepare(options: argparse.Namespace) -> None:
+    """Finds faults before any training, and fills the cache before the processes need it.
+
+    Raises:
+        ScriptError: If the results folder cannot be written, or the data is nowhere.
+    """
+    result_files.require_writable(options.results_dir)
+    load_data(options)
+
+
+def main_weight(options: argparse.Namespace) -> float:
+    """Returns about how many seconds the comparison of the two modes takes, for the bar."""
+    return options.repeats * sum(process_weight(mode, options.epochs) for mode in MODES)
+
+
+def run_benchmark(options: argparse.Namespace, bar: tqdm) -> list[str]:
+    """Trains both modes, then compares, writes and prints.
+
+    Returns:
+        A sentence for each mode or gate that failed.
+
+    Raises:
+        Interrupted: After Ctrl-C, when what there is was written.
+    """
+    results, failures = measure({mode: mode for mode in MODES}, options, bar)
+    written = write_results(results, options.results_dir)
+    if results["status"] == "interrupted":
+        raise Interrupted(f"interrupted; written: {', '.join(written)}")
+    if failures:
+        written = f"written: {', '.join(written)}; any other file there is of an earlier run"
+        return [*failures, written]
+    say(benchmark_text(results, sys.stdout.encoding))
+    warnings = results["comparison"]["warnings"]
+    return ["no speedup: " + "; ".join(warnings)] if warnings else []
+
+
+def run_study(study: str, options: argparse.Namespace, bar: tqdm) -> list[str]:
+    """Runs one study, writes its files and prints its tables; returns a sentence for each failure.
+
+    Raises:
+        Interrupted: After Ctrl-C, when what there is was written.
+    """
+    run = studies.StudyRun(study, options, bar)
+    result = run.run()
+    if result:
+        studies.write_study(result, options.results_dir)
+    if run.interrupted:
+        raise Interrupted(f"interrupted in the study {study}; finished processes are written")
+    if result and not run.failures:
+        write_study_plots(study, result, options.results_dir)
+        say(study_text(study, result, sys.stdout.encoding))
+    return run.failures
 
 
 def run_control(options: argparse.Namespace) -> int:
@@ -126,50 +121,56 @@ def run_control(options: argparse.Namespace) -> int:
 
     Raises:
         ScriptError: If a process or a gate failed, or an interval does not hold 1.0.
+        Interrupted: After Ctrl-C, when what there is was written.
     """
+    prepare(options)
     controls, faults = {}, []
-    for mode in MODES:
-        results, failures = measure({"a": mode, "b": mode}, options)
-        controls[mode] = results
-        result_files.write_json(options.results_dir / result_files.CONTROL_FILE, controls)
-        text, passed = control_text(mode, results["comparison"])
-        say(text)
-        faults += failures or ([] if passed else [text])
+    path = options.results_dir / result_files.CONTROL_FILE
+    with progress_bar(2 * main_weight(options), "control") as bar:
+        for mode in MODES:
+            results, failures = measure({"a": mode, "b": mode}, options, bar)
+            controls[mode] = results
+            result_files.write_json(path, controls)
+            if results["status"] == "interrupted":
+                raise Interrupted(f"interrupted; written: {path.name}")
+            text, passed = control_text(mode, results["comparison"])
+            say(text)
+            faults += failures or ([] if passed else [text])
     if faults:
         raise ScriptError("the control failed: " + "; ".join(faults))
-    say(f"written to {options.results_dir / result_files.CONTROL_FILE}")
+    say(f"written to {path}")
     return 0
 
 
 def measure(
-    arms: Mapping[str, str], options: argparse.Namespace
+    arms: Mapping[str, str], options: argparse.Namespace, bar: tqdm
 ) -> tuple[dict[str, Any], list[str]]:
     """Runs the processes of two arms and compares the first arm with the second.
 
     Args:
         arms: The mode of each arm, by the arm's name.
         options: The parsed options.
+        bar: Is moved on with the epochs.
 
     Returns:
         The object of the benchmark's result file, with the arms' names as keys, and a sentence for
         each arm that failed.
     """
-    result_files.require_writable(options.results_dir)
-    load_data(options)  # fills the cache before the processes need it, and shows faults early
     load, steal, start = load_average(), steal_seconds(), time.perf_counter()
-    with progress_bar(options.epochs * options.repeats * len(arms), "benchmark") as bar:
-        workers = Workers(arms, options, bar)
-        workers.run()
+    workers = Workers(arms, options, bar)
+    workers.run()
     cpu_seconds = (time.perf_counter() - start) * (os.cpu_count() or 1)
     results = {arm: workers.result(arm) for arm in arms}
     failures = list(workers.failures.values())
-    if failures:
-        comparison = comparison_without(map(hide_paths, failures))
+    if workers.interrupted:
+        status, comparison = "interrupted", comparison_without(["the run was interrupted"])
+    elif failures:
+        status, comparison = "failed", comparison_without(map(hide_paths, failures))
     else:
-        comparison = compare(*results.values())
+        status, comparison = "complete", compare(*results.values())
     return {
         "schema_version": result_files.SCHEMA_VERSION,
-        "status": "failed" if failures else "complete",
+        "status": status,
         "noise": {
             "load_average_at_start": load,
             "steal_share": None if steal is None else (steal_seconds() - steal) / cpu_seconds,
@@ -180,14 +181,19 @@ def measure(
     }, failures
 
 
-def write_results(results: dict[str, Any], folder: Path) -> None:
-    """Writes the file of each mode that there is, the benchmark's own, and the plots of both."""
-    modes = {mode: results[mode] for mode in MODES if results[mode]}
-    for mode, result in modes.items():
-        result_files.write_json(folder / result_files.mode_file(mode), result)
-    result_files.write_json(folder / result_files.BENCHMARK_FILE, results)
+def write_results(results: dict[str, Any], folder: Path) -> list[str]:
+    """Writes the file of each mode that there is, the benchmark's own, and the plots of both.
+
+    Returns:
+        The names of the JSON files.
+    """
+    files = {result_files.mode_file(mode): results[mode] for mode in MODES if results[mode]}
+    files[result_files.BENCHMARK_FILE] = results
+    for name, result in files.items():
+        result_files.write_json(folder / name, result)
     if results["status"] == "complete":
         write_plots(results, folder)
+    return list(files)
 
 
 if __name__ == "__main__":

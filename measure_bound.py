@@ -21,7 +21,7 @@ import train_with_jit
 from config import Config
 from steps import place_data, take_steps
 from train_variants import SCAN_STATIC, STEPS, scan_epoch
-from utils import Timer
+from utils import Tell, Timer
 
 ROUNDS = 4
 PEAK_SIZES = {512: 80, 1024: 12, 2048: 2}  # of square float32 matrices, and products per sample
@@ -52,11 +52,11 @@ TRIES = {
     "all images picked before the first step": {"gather_first": True},
     "two steps in one turn of the loop": {"unroll": 2},
     "four steps in one turn of the loop": {"unroll": 4},
-    "xla_cpu_prefer_vector_width=512": {"xla": {"xla_cpu_prefer_vector_width": 512}},
-    "xla_cpu_enable_concurrency_optimized_scheduler": {
+    "XLA: vectors of 512 bits": {"xla": {"xla_cpu_prefer_vector_width": 512}},
+    "XLA: concurrency-optimized scheduler": {
         "xla": {"xla_cpu_enable_concurrency_optimized_scheduler": True}
     },
-    "xla_cpu_copy_insertion_use_region_analysis": {
+    "XLA: copy insertion by region analysis": {
         "xla": {"xla_cpu_copy_insertion_use_region_analysis": True}
     },
 }
@@ -72,7 +72,7 @@ class Sample(NamedTuple):
 
 
 def measure(
-    data: data_loader.Mnist, config: Config, part: str, short: bool, tell: Callable[[str], None]
+    data: data_loader.Mnist, config: Config, part: str, short: bool, tell: Tell
 ) -> dict[str, Any]:
     """Times floors, modes and tries in turns: this machine's speed changes from minute to minute.
 
@@ -92,7 +92,7 @@ def measure(
             with Timer() as timer:
                 samples[position].call()
             seconds[position].append(timer.seconds)
-        tell(f"floors, modes and tries, round {i + 1}/{rounds}")
+        tell(i + 1, rounds, "floors, modes and tries")
     return {
         "samples": [
             {"kind": sample.kind, "name": sample.name, "work": sample.work, "seconds": times}
@@ -121,7 +121,7 @@ def step_products(batch_size: int) -> list[tuple[tuple[int, int], tuple[int, int
 def count_flops(products: list) -> int:
     """Counts 2 m k n for each product of (m, k) and (k, n)."""
     total = 0
-    for (rows, columns), second, transposed, second_transposed in products:
+    for (rows, columns), second, _, second_transposed in products:
         n = second[0] if second_transposed else second[1]
         total += 2 * rows * columns * n
     return total
@@ -146,7 +146,9 @@ def _floors(data: data_loader.Mnist, config: Config) -> Iterator[Sample]:
     )
     # An update reads parameters and gradients, and writes parameters.
     work = 3 * n_bytes * UPDATES_PER_SAMPLE
-    yield Sample("update", "parameters", work, lambda: jax.block_until_ready(update(params, params)))
+    yield Sample(
+        "update", "parameters", work, lambda: jax.block_until_ready(update(params, params))
+    )
 
 
 def _loop_of_products(products: list, turns: int) -> Callable[[], object]:
@@ -194,7 +196,9 @@ def _tries(data: data_loader.Mnist, config: Config) -> tuple[list[Sample], dict[
         images = scaled if changes.pop("as_float32", False) else placed.train_images
         donated = "params" if changes.pop("donate", True) else ()
         options = changes.pop("xla", None)
-        scan = jax.jit(partial(scan_epoch, **changes), static_argnames=SCAN_STATIC, donate_argnames=donated)
+        scan = jax.jit(
+            partial(scan_epoch, **changes), static_argnames=SCAN_STATIC, donate_argnames=donated
+        )
         arrays = (images, placed.train_labels, order, config.learning_rate)
         params = model.init_params(jax.random.key(config.seed))
         lowered = scan.lower(params, *arrays, config.batch_size)

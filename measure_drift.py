@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,7 +13,7 @@ import model
 import train_no_jit
 from config import Config
 from steps import take_steps, with_loss
-from utils import Timer, rss_mb
+from utils import Tell, Timer, rss_mb
 
 EPOCHS = 8
 RECORDS_PER_EPOCH = 3
@@ -24,12 +23,12 @@ NN_RELU = partial(model.cross_entropy_loss, activation=jax.nn.relu)
 ARMS = {
     "maximum": (model.cross_entropy_loss, False),
     "nn_relu": (NN_RELU, False),
-    "nn_relu, cache cleared": (NN_RELU, True),
+    "nn_relu, cleared": (NN_RELU, True),
 }
 
 
 def measure(
-    data: data_loader.Mnist, config: Config, part: str, short: bool, tell: Callable[[str], None]
+    data: data_loader.Mnist, config: Config, part: str, short: bool, tell: Tell
 ) -> dict[str, Any]:
     """Takes eager steps with one activation and records time, memory and cache entries.
 
@@ -67,5 +66,5 @@ def measure(
         )
         if clear:
             jnp.greater.clear_cache()
-        tell(f"{part}, step {steps}")
+        tell(len(records), len(chunks), f"{part}, {steps} steps")
     return {"records": records}

@@ -7,7 +7,6 @@ import json
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import train_with_jit
 from compiling import CompileCounter, count_flops, first_batch
 from config import Config
 from steps import place_data, take_steps
+from utils import Tell
 
 STEPS_TRACED = 5
 STEPS = {
@@ -40,7 +40,7 @@ def measure(
     config: Config,
     part: str,
     short: bool,
-    tell: Callable[[str], None],
+    tell: Tell,
     trace_dir: Path | None = None,
 ) -> dict[str, Any]:
     """Counts what some steps of a mode do; of the jitted step, also what its program holds.
@@ -73,7 +73,7 @@ def measure(
         with jax.profiler.trace(str(folder)):
             jax.block_until_ready(take_steps(train_step, params, placed, config, order))
         events = read_events(folder)
-    tell(f"{part}, {STEPS_TRACED} steps")
+    tell(1, 1, f"{part}, {STEPS_TRACED} steps")
     return {
         "first_step_programs": programs,
         "steps_traced": STEPS_TRACED,
@@ -110,7 +110,8 @@ def describe_program(data: data_loader.Mnist, config: Config) -> dict[str, Any]:
     memory = compiled.memory_analysis()
     return {
         "program": {
-            "instructions": count_instructions(hlo),
+            "instructions": dict(count_instructions(hlo).most_common()),
+            "products": count_products(hlo),
             "before_optimisation": _cost(lowered),
             "after_optimisation": _cost(compiled),
             "argument_bytes": memory.argument_size_in_bytes,
@@ -127,11 +128,27 @@ def without_paths(hlo: str) -> str:
     return re.sub(r", (metadata|frontend_attributes|backend_config)=\{.*", "", hlo)
 
 
-def count_instructions(hlo: str) -> dict[str, int]:
-    """Counts the opcodes of the program's entry: what runs, one after the other, in a step."""
+def count_instructions(hlo: str) -> Counter:
+    """Counts the opcodes of the program's entry, what runs in a step; fusions by their kind."""
     entry = re.search(r"(?ms)^ENTRY .*?^\}", hlo).group()
-    opcodes = re.findall(r"(?m)^\s+(?:ROOT )?%?\S+ = .*?[\])}] ([a-z][\w-]*)\(", entry)
-    return dict(Counter(opcodes).most_common())
+    return _count_opcodes(entry)
+
+
+def count_products(hlo: str) -> int:
+    """Counts the matrix products in the whole program, those within fusions and calls included."""
+    library_calls = re.findall(r"custom_call_target=\"[^\"]*(?:matmul|MatMul|dot)", hlo)
+    return _count_opcodes(hlo)["dot"] + len(library_calls)
+
+
+def _count_opcodes(hlo: str) -> Counter:
+    lines = re.findall(r"(?m)^\s+(?:ROOT )?%?\S+ = (.*)$", hlo)
+    counts: Counter = Counter()
+    for line in lines:
+        opcode = re.search(r"[\])}] ([a-z][\w-]*)\(", line)
+        if opcode:
+            kind = re.search(r", kind=k(\w+)", line)
+            counts[f"fusion ({kind.group(1)})" if kind else opcode.group(1)] += 1
+    return counts
 
 
 def _cost(program: Any) -> dict[str, float | None]:  # noqa: ANN401 (Lowered or Compiled)

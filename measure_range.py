@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,7 +16,7 @@ import train_with_jit
 from compiling import first_batch
 from config import Config
 from steps import TrainStep
-from utils import Timer
+from utils import Tell, Timer
 
 BATCH_SIZES = (1, 8, 32, 128, 512, 2048, 8192)
 SHORT_BATCH_SIZES = (1, 128, 2048)
@@ -31,7 +31,7 @@ STEPS = {
 
 
 def measure(
-    data: data_loader.Mnist, config: Config, part: str, short: bool, tell: Callable[[str], None]
+    data: data_loader.Mnist, config: Config, part: str, short: bool, tell: Tell
 ) -> dict[str, Any]:
     """Measures every step at every batch size and width; the modes take turns.
 
@@ -41,24 +41,17 @@ def measure(
     Returns:
         "cells": for each width, batch size and mode the seconds per step of each round.
     """
+    batch_sizes = SHORT_BATCH_SIZES if short else BATCH_SIZES
+    chosen = list(itertools.product((1,) if short else WIDTH_FACTORS, batch_sizes))
     cells = []
-    for factor in (1,) if short else WIDTH_FACTORS:
+    for i, (factor, batch_size) in enumerate(chosen, start=1):
         sizes = scaled_layers(factor)
         params = model.init_params(jax.random.key(config.seed), sizes)
-        for batch_size in SHORT_BATCH_SIZES if short else BATCH_SIZES:
-            batch = first_batch(data, batch_size)
-            seconds = _measure_cell(params, batch, 1 if short else ROUNDS)
-            cells += [
-                {
-                    "width_factor": factor,
-                    "layer_sizes": sizes,
-                    "batch_size": batch_size,
-                    "mode": mode,
-                    "step_s": of_mode,
-                }
-                for mode, of_mode in seconds.items()
-            ]
-            tell(f"width x {factor:g}, batch {batch_size}")
+        seconds = _measure_cell(params, first_batch(data, batch_size), 1 if short else ROUNDS)
+        for mode, of_mode in seconds.items():
+            cell = {"width_factor": factor, "layer_sizes": sizes, "batch_size": batch_size}
+            cells.append({**cell, "mode": mode, "step_s": of_mode})
+        tell(i, len(chosen), f"width x {factor:g}, batch {batch_size}")
     return {"cells": cells}
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 # and plots, its phrase in sentences; change is what differs from the rung before. forward_passes is
 # how often its step computes the loss; by_xla is false where no operation runs in XLA. A row's
 # script may train several modes: then its second word tells which, and is the function's name.
+# weight is about how long an epoch takes, in any unit: for the estimate of the progress bar alone.
 LADDER = {
     "numpy": {
         "label": "NumPy",
@@ -14,6 +15,7 @@ LADDER = {
         "change": "forward and backward pass written by hand, no JAX",
         "forward_passes": 1,
         "by_xla": False,
+        "weight": 1,
     },
     "disable_jit": {
         "label": "disable_jit",
@@ -22,6 +24,7 @@ LADDER = {
         "change": "the eager step, JAX's own inner jits taken apart, too",
         "forward_passes": 2,
         "by_xla": True,
+        "weight": 10,
     },
     "no_jit": {
         "label": "Without JIT",
@@ -30,14 +33,16 @@ LADDER = {
         "change": "the eager step: gradient, then the loss in a second forward pass",
         "forward_passes": 2,
         "by_xla": True,
+        "weight": 2.5,
     },
     "eager_value_and_grad": {
-        "label": "Without JIT, one pass",
+        "label": "Eager, one pass",
         "phrase": "without JIT in one forward pass",
         "script": "train_variants.py eager_value_and_grad",
         "change": "loss and gradient share one forward pass",
         "forward_passes": 1,
         "by_xla": True,
+        "weight": 2.2,
     },
     "jit": {
         "label": "With JIT",
@@ -46,6 +51,7 @@ LADDER = {
         "change": "the same step, compiled: JIT alone",
         "forward_passes": 1,
         "by_xla": True,
+        "weight": 0.5,
     },
     "jit_donated": {
         "label": "JIT, donated",
@@ -54,6 +60,7 @@ LADDER = {
         "change": "the new parameters may take the old ones' memory",
         "forward_passes": 1,
         "by_xla": True,
+        "weight": 0.5,
     },
     "jit_scan": {
         "label": "JIT, whole epoch",
@@ -62,10 +69,19 @@ LADDER = {
         "change": "an epoch is one program (lax.scan), the data on the device",
         "forward_passes": 1,
         "by_xla": True,
+        "weight": 0.5,
     },
 }
 # The benchmark's own two, in the order of its columns.
 MODES = {mode: LADDER[mode] for mode in ("no_jit", "jit")}
+
+
+START_WEIGHT = 4  # of a process before its first epoch and after its last one
+
+
+def process_weight(mode: str, epochs: int) -> float:
+    """Returns about how long a process of a mode takes, in the unit of the rows' weights."""
+    return START_WEIGHT + epochs * LADDER[mode]["weight"]
 
 
 def modes_of(script: str) -> list[str]:

@@ -97,7 +97,7 @@ def write_plots(results: dict[str, Any], folder: Path) -> list[Path]:
     Raises:
         ScriptError: If a file cannot be written.
     """
-    pngs = {folder / name: _png(make_figure(results)) for name, make_figure in PLOTS.items()}
+    pngs = {folder / name: png_bytes(make_figure(results)) for name, make_figure in PLOTS.items()}
     for path, png in pngs.items():
         write_result(path, png)
     return list(pngs)
@@ -108,7 +108,7 @@ def training_time_figure(results: dict[str, Any]) -> Figure:
     comparison = results["comparison"]
     ground = f"processes per mode: {comparison['processes_per_mode']}"
     ground += " (preliminary)" if comparison["preliminary"] else ""
-    figure = _figure(results, f"Training time, warm-up not included; {ground}")
+    figure = new_figure(f"Training time, warm-up not included; {ground}", describe_run(results))
     per_epoch, total = figure.subplots(1, 2, width_ratios=(2, 1))
     for position, (mode, names) in enumerate(MODES.items()):
         result, style = results[mode], BAR_STYLES[mode]
@@ -166,7 +166,7 @@ def speedup_text(comparison: dict[str, Any]) -> str:
 
 
 def _curves(results: dict[str, Any], key: str, factor: float, title: str, unit: str) -> Figure:
-    figure = _figure(results, title)
+    figure = new_figure(title, describe_run(results))
     axes = figure.subplots()
     for mode, names in MODES.items():
         epochs, values = _series(results[mode], "epoch"), _series(results[mode], key) * factor
@@ -184,11 +184,12 @@ def _curves(results: dict[str, Any], key: str, factor: float, title: str, unit: 
     return figure
 
 
-def _figure(results: dict[str, Any], title: str) -> Figure:
+def new_figure(title: str, footer: str) -> Figure:
+    """Returns a figure with its title and, below the axes, what its figures depend on."""
     layout = ConstrainedLayoutEngine(w_pad=PADDING_INCHES)
     figure = Figure(SIZE_INCHES, DPI, layout=layout)
     figure.suptitle(title)
-    figure.supxlabel(describe_run(results), x=0.01, ha="left", wrap=True, fontsize=10, color="0.3")
+    figure.supxlabel(footer, x=0.01, ha="left", wrap=True, fontsize=10, color="0.3")
     return figure
 
 
@@ -223,7 +224,8 @@ def _finish_axes(figure: Figure) -> None:
         axes.yaxis.set_major_formatter("{x:g}")
 
 
-def _png(figure: Figure) -> bytes:
+def png_bytes(figure: Figure) -> bytes:
+    """Returns a figure as PNG."""
     png = BytesIO()
     # Without matplotlib's version, equal results give equal bytes.
     figure.savefig(png, format="png", metadata={"Software": None})

@@ -30,6 +30,11 @@ def mode_file(mode: str) -> str:
     return f"{mode}_results.json"
 
 
+def study_file(study: str) -> str:
+    """Returns the name of a study's result file."""
+    return f"{study}_results.json"
+
+
 def mode_result(
     mode: str,
     config: dict,

@@ -5,6 +5,7 @@ Apart from tables.py, whose imports (scipy.stats) would add 43 MB to what the sc
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tabulate import tabulate
@@ -12,10 +13,8 @@ from tabulate import tabulate
 # What stands for a figure that the result files do not have: a loss that is not finite, a speedup
 # that was not computed.
 ABSENT = "n/a"
-# How the line of an epoch begins; benchmark.py counts these lines to move its bar.
-EPOCH_LINE_START = "epoch "
-# So begins a line of a study's process, and moves the bar likewise.
-STUDY_LINE_START = "measured "
+# How a line begins that tells of progress: benchmark.py moves its bar by these lines.
+PROGRESS_LINE = re.compile(r"(?:epoch|measured) +(\d+)/(\d+) ")
 
 
 def number(value: float | None, pattern: str) -> str:
@@ -26,9 +25,14 @@ def number(value: float | None, pattern: str) -> str:
 def epoch_line(epoch: int, n_epochs: int, loss: float, test_accuracy: float, time_s: float) -> str:
     """Returns the line that a training script prints after each epoch."""
     return (
-        f"{EPOCH_LINE_START}{epoch:{len(str(n_epochs))}d}/{n_epochs}  loss {loss:.4f}  "
+        f"epoch {epoch:{len(str(n_epochs))}d}/{n_epochs}  loss {loss:.4f}  "
         f"test accuracy {test_accuracy:.2%}  time {time_s:.3f} s"
     )
+
+
+def study_line(done: int, total: int, text: str) -> str:
+    """Returns the line that a study's process prints after each part of its work."""
+    return f"measured {done:{len(str(total))}d}/{total}  {text}"
 
 
 def summary_text(result: dict[str, Any]) -> str:

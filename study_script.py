@@ -17,7 +17,7 @@ import result_files
 from config import REPOSITORY, add_training_options, config_from_options, load_data
 from environment import describe_environment
 from mode_script import refuse_settings, use_platform
-from run_text import STUDY_LINE_START
+from run_text import study_line
 from utils import OptionParser, run_script, say
 
 MEASUREMENTS = {
@@ -32,7 +32,7 @@ def main() -> int:
     """Runs a process of a study, by the options of the command line; returns the exit status."""
     parser = OptionParser(description="Run one process of a study, as benchmark.py does.")
     parser.add_argument("study", choices=MEASUREMENTS, help="what to measure")
-    parser.add_argument("part", help="the study's part: a mode, or an arm; - if it has none")
+    parser.add_argument("part", help="the study's part: a mode, an arm, or all")
     parser.add_argument("--short", action="store_true", help="less of it (default: off)")
     parser.add_argument(
         "--trace-dir", type=Path, metavar="DIR", help="keep the profile of `inside` (default: none)"
@@ -54,7 +54,7 @@ def run_study(options: argparse.Namespace) -> int:
         config,
         options.part,
         options.short,
-        lambda text: say(f"{STUDY_LINE_START}{text}"),
+        lambda done, total, text: say(study_line(done, total, text)),
         **further,
     )
     result_files.write_json(

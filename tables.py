@@ -25,19 +25,25 @@ def benchmark_text(results: dict[str, Any], encoding: str | None) -> str:
         results: The object of the benchmark's result file.
         encoding: The console's; without box characters in it, the tables are plain ASCII.
     """
+    style, signs = console_style(encoding)
+    summary_style = style.replace("outline", "grid")
+    sentences = [*describe_run(results).splitlines(), *noise_lines(results)]
+    parts = ["", *map(fill, sentences), summary_table(results, summary_style)]
+    parts += [fill(f"{verdict(results['comparison'])}."), ""]
+    parts += [detail_table(results, style)]
+    parts += map(fill, comparison_lines(results["comparison"]))
+    for mode, names in MODES.items():
+        parts += ["", names["label"], epoch_table(results[mode], style)]
+    return "\n".join(parts).translate(signs)
+
+
+def console_style(encoding: str | None) -> tuple[str, dict[int, str]]:
+    """Returns tabulate's format for a console's encoding, and signs to replace in all text."""
     try:
         SPECIAL_SIGNS.encode(encoding or "ascii")
-        summary_style, epoch_style, ascii_signs = "fancy_grid", "fancy_outline", {}
+        return "fancy_outline", {}
     except UnicodeEncodeError:
-        summary_style, epoch_style, ascii_signs = "grid", "outline", ASCII_SIGNS
-    sentences = [*describe_run(results).splitlines(), *noise_lines(results)]
-    parts = ["", *map(_fill, sentences), summary_table(results, summary_style)]
-    parts += [_fill(f"{verdict(results['comparison'])}."), ""]
-    parts += [detail_table(results, epoch_style)]
-    parts += map(_fill, comparison_lines(results["comparison"]))
-    for mode, names in MODES.items():
-        parts += ["", names["label"], epoch_table(results[mode], epoch_style)]
-    return "\n".join(parts).translate(ascii_signs)
+        return "outline", ASCII_SIGNS
 
 
 def verdict(comparison: dict[str, Any]) -> str:
@@ -49,17 +55,17 @@ def verdict(comparison: dict[str, Any]) -> str:
     processes = f"{n} process{'es' if n > 1 else ''} per mode"
     preliminary = "preliminary, " if comparison["preliminary"] else ""
     if comparison["finding"] is None:
-        return f"Speedup with JIT: {_times(speedup)} ({preliminary}{processes}: no interval)"
-    interval = f"95 % interval {' to '.join(map(_times, comparison['speedup_ci95']))}"
+        return f"Speedup with JIT: {times(speedup)} ({preliminary}{processes}: no interval)"
+    interval = f"95 % interval {' to '.join(map(times, comparison['speedup_ci95']))}"
     if comparison["interval_coverage_at_best"] < CONFIDENCE:
         interval += f", which covers {comparison['interval_coverage_at_best']:.0%} at best"
     ground = f"({interval}; {preliminary}{processes})"
     return {
-        FASTER: f"With JIT, training is {_times(speedup)} as fast {ground}",
-        SLOWER: f"With JIT, training takes {_times(1 / speedup)} the time, so it is slower; "
-        f"speedup {_times(speedup)} {ground}",
+        FASTER: f"With JIT, training is {times(speedup)} as fast {ground}",
+        SLOWER: f"With JIT, training takes {times(1 / speedup)} the time, so it is slower; "
+        f"speedup {times(speedup)} {ground}",
         NO_DIFFERENCE: "No measurable difference, as the interval holds 1.0: speedup "
-        f"{_times(speedup)} {ground}",
+        f"{times(speedup)} {ground}",
     }[comparison["finding"]]
 
 
@@ -82,9 +88,9 @@ def comparison_lines(comparison: dict[str, Any]) -> list[str]:
     """Returns sentences on the ratio of each epoch, with warm-up, and the break-even step."""
     if comparison["speedup"] is None:
         return []
-    with_warmup = f"Speedup with warm-up included: {_times(comparison['speedup_with_warmup'])}"
+    with_warmup = f"Speedup with warm-up included: {times(comparison['speedup_with_warmup'])}"
     if comparison["speedup_with_warmup_ci95"]:
-        interval = " to ".join(map(_times, comparison["speedup_with_warmup_ci95"]))
+        interval = " to ".join(map(times, comparison["speedup_with_warmup_ci95"]))
         with_warmup += f" (95 % interval {interval})"
     ratios = " ".join(f"{ratio:.2f}" for ratio in comparison["epoch_ratios"])
     alone, both = comparison["break_even_steps"], comparison["break_even_steps_both_warm_ups"]
@@ -145,7 +151,11 @@ def noise_lines(results: dict[str, Any]) -> list[str]:
 
 def describe_run(results: dict[str, Any]) -> str:
     """Returns what the figures depend on, in two lines: the configuration, and the machine."""
-    config, environment = results["jit"]["config"], results["jit"]["environment"]
+    return describe(results["jit"]["config"], results["jit"]["environment"])
+
+
+def describe(config: dict[str, Any], environment: dict[str, Any]) -> str:
+    """Returns a configuration and a machine, a line each."""
     layers = "-".join(str(size) for size in config["layer_sizes"])
     cores = "1 core" if environment["cores_usable"] == 1 else f"{environment['cores_usable']} cores"
     epochs = "1 epoch" if config["epochs"] == 1 else f"{config['epochs']} epochs"
@@ -166,7 +176,7 @@ def summary_table(results: dict[str, Any], style: str) -> str:
     """
     no_jit, jit = results["no_jit"], results["jit"]
     ratio = results["comparison"]["speedup"]
-    speedup = ABSENT if ratio is None else _times(ratio)
+    speedup = ABSENT if ratio is None else times(ratio)
     rows = [
         (name, text(no_jit), text(jit), speedup if last == "speedup" else last)
         for name, text, last in SUMMARY_ROWS
@@ -195,11 +205,13 @@ def epoch_table(result: dict[str, Any], style: str) -> str:
     return tabulate(rows, headers, style, colalign=("right",) * 4, disable_numparse=True)
 
 
-def _times(ratio: float) -> str:
+def times(ratio: float) -> str:
+    """Returns a ratio with two digits and the sign for times."""
     return f"{ratio:.2f}\N{MULTIPLICATION SIGN}"
 
 
-def _fill(sentence: str) -> str:
+def fill(sentence: str) -> str:
+    """Returns a sentence in lines of the console's width."""
     return textwrap.fill(sentence, CONSOLE_COLUMNS)
 
 

@@ -127,7 +127,7 @@ def train(
     say(f"warm-up  {warmup['time_ms']:.0f} ms, programs compiled: {warmup['programs_compiled']}")
 
     epochs, accuracies, compiled = [], [], []
-    with memory.stage("training"), progress_bar(config.epochs) as bar:
+    with memory.stage("training"), progress_bar(config.epochs, "training") as bar:
         for number in range(1, config.epochs + 1):
             compiled_before = compiles.count
             params, epoch = train_epoch(train_step, params, train_data, config, number)

@@ -22,6 +22,9 @@ except ImportError:  # Windows has no resource module; psutil tells the peak the
 
 BYTES_PER_MB = 1_000_000
 
+# What long work calls with how much of it is done, of how much, and what that was.
+Tell = Callable[[int, int, str], None]
+
 
 class ScriptError(Exception):
     """A fault that the user can act on; its text is the whole message."""
@@ -33,6 +36,12 @@ class OptionError(ScriptError):
     """An option asks for what is not there."""
 
     exit_status = 2
+
+
+class Interrupted(ScriptError):
+    """Ctrl-C ended the script after what there was had been written."""
+
+    exit_status = 130
 
 
 class OptionParser(argparse.ArgumentParser):
@@ -158,13 +167,18 @@ def write_whole(path: Path, content: Any) -> None:  # noqa: ANN401 (any buffer o
         raise
 
 
-def progress_bar(n_epochs: int, description: str = "") -> tqdm:
-    """Returns a bar over epochs on stderr, with an estimate; silent where that is no terminal.
+def progress_bar(total: float, description: str = "") -> tqdm:
+    """Returns a bar on stderr, with an estimate; silent where that is no terminal.
 
-    The caller moves it between epochs, never within a timed region.
+    The caller moves it between measurements, never within a timed region.
+
+    Args:
+        total: The work, in any unit: epochs, or what `update` is called with.
+        description: What is done.
     """
     tqdm.monitor_interval = 0  # no thread that redraws the bar during an epoch
-    return tqdm(total=n_epochs, desc=description, unit="epoch", leave=False, disable=None)
+    layout = "{desc} {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left"
+    return tqdm(total=total, desc=description, bar_format=layout, leave=False, disable=None)
 
 
 def say(line: str = "") -> None:
@@ -182,7 +196,7 @@ def run_script(main: Callable[[], int]) -> int:
     """Runs a script's main; a ScriptError or Ctrl-C becomes one line on stderr, not a traceback.
 
     Returns:
-        The exit status: main's own, the ScriptError's (1 or 2), or 130 after Ctrl-C.
+        The exit status: main's own, the ScriptError's (1, 2 or 130), or 130 after Ctrl-C.
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a path may have letters that the console has not

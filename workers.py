@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from tqdm import tqdm
 import result_files
 from config import REPOSITORY, config_from_options
 from environment import worker_variables
-from modes import LADDER
-from run_text import EPOCH_LINE_START
+from modes import LADDER, process_weight
+from run_text import PROGRESS_LINE
 from utils import OptionError, ScriptError, say
 
 LINES_KEPT = 50  # of what a process printed last, to tell why it failed
@@ -43,7 +43,7 @@ class Workers:
         Args:
             arms: The mode of each arm, by the arm's name.
             options: The parsed options of the benchmark, which its processes get, too.
-            bar: Is moved by one at each epoch.
+            bar: Is moved by modes.process_weight in all for each process.
         """
         self._arms = arms
         self._options = options
@@ -51,15 +51,23 @@ class Workers:
         self._results: dict[str, list[dict[str, Any]]] = {arm: [] for arm in arms}
         self._first_step: list[np.ndarray] | None = None
         self.failures: dict[str, str] = {}
+        self.interrupted = False
 
     def run(self) -> None:
         """Runs the processes of all arms, in blocks of one each; the order alternates.
 
-        After a failure, only what has no result yet is still tried.
+        After a failure, only what has no result yet is still tried. After Ctrl-C `interrupted` is
+        true, and the results of the processes that had ended are kept.
 
         Raises:
             OptionError: If a script refuses an option.
         """
+        try:
+            self._run_all()
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def _run_all(self) -> None:
         order = alternating_order(list(self._arms), self._options.repeats)
         for position, arm in enumerate(order):
             if arm in self.failures or (self.failures and self._results[arm]):
@@ -98,7 +106,8 @@ class Workers:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, str(REPOSITORY / script), *words, "--worker"]
             command += [*script_options(self._options), "--results-dir", folder]
-            status, lines = relay(command, self._bar)
+            weight = process_weight(mode, self._options.epochs)
+            status, lines = relay(command, lambda share: self._bar.update(share * weight))
             if status != 0:
                 reason = f"{LADDER[mode]['script']} {failure_reason(status, lines)}"
                 # The first process tells whether an option is bad; a later one fails on its own.
@@ -129,8 +138,12 @@ def alternating_order(arms: Sequence[str], repeats: int) -> list[str]:
     return [arm for block in range(repeats) for arm in (arms if block % 2 == 0 else arms[::-1])]
 
 
-def relay(command: Sequence[str], bar: tqdm) -> tuple[int, list[str]]:
-    """Runs a command, repeats its lines at once and moves the bar with each epoch line.
+def relay(command: Sequence[str], advance: Callable[[float], object]) -> tuple[int, list[str]]:
+    """Runs a command and repeats its lines at once.
+
+    Args:
+        command: The command's words.
+        advance: Is called, after each line that tells of progress, with the share that was done.
 
     Returns:
         The exit status and the last lines.
@@ -148,7 +161,9 @@ def relay(command: Sequence[str], bar: tqdm) -> tuple[int, list[str]]:
             for line in process.stdout:
                 lines.append(line.strip().replace("error: ", "", 1))
                 say(line.rstrip())
-                bar.update(line.startswith(EPOCH_LINE_START))
+                progress = PROGRESS_LINE.match(line)
+                if progress:
+                    advance(1 / int(progress.group(2)))
         except BaseException:
             process.kill()  # leave no worker behind, whatever ended this script
             raise

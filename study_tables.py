@@ -1,0 +1,281 @@
+"""The studies as text: tables and sentences, for the console and for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Union
+
+from tabulate import tabulate
+
+import original
+from intervals import Ratio
+from modes import LADDER
+from run_text import ABSENT, number
+from study_figures import (
+    NEAR,
+    bound_figures,
+    drift_figures,
+    inside_figures,
+    ladder_figures,
+    range_figures,
+)
+from tables import console_style, fill, times
+
+
+class Table(NamedTuple):
+    """A table; the first column holds names, the others figures."""
+
+    headers: Sequence[str]
+    rows: list[Sequence[str]]
+
+
+Block = Union[Table, str]  # a string is a sentence or a few
+
+
+def study_text(study: str, result: dict[str, Any], encoding: str | None) -> str:
+    """Returns what the benchmark prints of a study.
+
+    Args:
+        study: A key of STUDY_BLOCKS.
+        result: The object of the study's result file.
+        encoding: The console's; without box characters in it, the tables are plain ASCII.
+    """
+    style, signs = console_style(encoding)
+    parts = ["", f"{study.capitalize()}: {STUDY_TITLES[study]}"]
+    for block in study_blocks(study, result):
+        parts.append(fill(block) if isinstance(block, str) else render(block, style))
+    return "\n".join(parts).translate(signs)
+
+
+def study_blocks(study: str, result: dict[str, Any]) -> list[Block]:
+    """Returns a study's tables and sentences, all from its result file's object."""
+    return STUDY_BLOCKS[study](result)
+
+
+def render(table: Table, style: str) -> str:
+    """Returns a table in one of tabulate's formats."""
+    align = ("left", *("right",) * (len(table.headers) - 1))
+    return tabulate(table.rows, table.headers, style, colalign=align, disable_numparse=True)
+
+
+def ratio_text(ratio: Ratio) -> str:
+    """Returns a ratio with its interval, if it has one."""
+    if ratio.ci95 is None:
+        return times(ratio.value)
+    return f"{times(ratio.value)} ({ratio.ci95[0]:.2f} to {ratio.ci95[1]:.2f})"
+
+
+def share_text(ratio: Ratio) -> str:
+    """Returns a share in percent with its interval, if it has one."""
+    if ratio.ci95 is None:
+        return f"{ratio.value:.0%}"
+    return f"{ratio.value:.0%} ({100 * ratio.ci95[0]:.0f} to {100 * ratio.ci95[1]:.0f})"
+
+
+def finding(ratio: Ratio) -> str:
+    """Returns what a ratio of times, old over new, says of the new one."""
+    if ratio.ci95 is None:
+        return f"{times(ratio.value)} as fast (no interval)"
+    if ratio.holds_one:
+        return f"no measurable difference: {ratio_text(ratio)}"
+    if ratio.value > 1:
+        return f"{ratio_text(ratio)} as fast"
+    inverse = Ratio(1 / ratio.value, (1 / ratio.ci95[1], 1 / ratio.ci95[0]))
+    return f"slower: {ratio_text(inverse)} the time"
+
+
+def step_text(before: dict[str, Any], rung: dict[str, Any]) -> str:
+    """Returns what a rung of the ladder saves of the time of the one before it."""
+    saved = before["epoch_s"] - rung["epoch_s"]
+    ratio = before["to_next"]
+    if ratio.holds_one:
+        return finding(ratio)
+    return f"{'saves' if saved > 0 else 'costs'} {abs(saved):.3f} s; {finding(ratio)}"
+
+
+def ladder_blocks(result: dict[str, Any]) -> list[Block]:
+    """Returns the ladder's table, what each rung changes, and the headline in its parts."""
+    figures = ladder_figures(result)
+    rungs = figures["rungs"]
+    rows = [
+        (
+            LADDER[rung["mode"]]["label"],
+            f"{rung['epoch_s']:.3f} s",
+            ratio_text(rung["to_next"]) if rung["to_next"] else "",
+            "no: " + ", ".join(rung["failed_gates"]) if rung["failed_gates"] else "yes",
+        )
+        for rung in rungs
+    ]
+    table = Table(("Mode", "Time per epoch", "Ratio to the next", "Gates passed"), rows)
+    epochs = len(result["modes"][rungs[0]["mode"]]["epochs"])
+    processes = sorted({rung["processes"] for rung in rungs})
+    blocks: list[Block] = [
+        table,
+        f"Geometric means; processes per mode: {'/'.join(map(str, processes))}, epochs each: "
+        f"{epochs}; in parentheses 95 % intervals over processes.",
+    ]
+    for before, rung in zip(rungs, rungs[1:]):
+        row = LADDER[rung["mode"]]
+        blocks.append(f"{row['label']} ({row['change']}): {step_text(before, rung)}.")
+    headline, second_pass, alone = (
+        ratio_text(figures[key]) for key in ("headline", "second_pass", "jit_alone")
+    )
+    blocks.append(
+        f"Without JIT over with JIT: {headline} = {second_pass} for the eager step's second "
+        f"forward pass, times {alone} for JIT alone."
+    )
+    return blocks
+
+
+def range_blocks(result: dict[str, Any]) -> list[Block]:
+    """Returns, for each width, the table over batch sizes, the fits and the crossing."""
+    blocks: list[Block] = []
+    for figures in range_figures(result):
+        layers = "-".join(map(str, figures["layer_sizes"]))
+        modes = list(figures["step_s"])
+        headers = ("Batch", *(SHORT_LABELS[mode] for mode in modes), "Images/s", "Ratio")
+        rows = []
+        for i, size in enumerate(figures["batch_sizes"]):
+            step_ms = [f"{1000 * figures['step_s'][mode][i]:.3f}" for mode in modes]
+            rate = f"{size / figures['step_s']['jit'][i]:,.0f}"
+            rows.append((str(size), *step_ms, rate, ratio_text(figures["ratios"][ONE_PASS][i])))
+        blocks.append(
+            f"Layers {layers}: milliseconds per step; images per second with JIT; and the time of "
+            "the eager step in one pass over that of the jitted one, so what JIT alone does."
+        )
+        blocks.append(Table(headers, rows))
+        for mode, fit in figures["fits"].items():
+            blocks.append(
+                f"{LADDER[mode]['label']}: a step takes {fit['dispatch_us']:.0f} us of Python and "
+                f"dispatch, and {fit['work_us']:.2f} us an image; the model is off by "
+                f"{fit['error']:.0%} (root mean square)."
+            )
+        for mode, size in figures["near"].items():
+            reached = "at no batch size here" if size is None else f"from batch {size:.0f} on"
+            label = LADDER[mode]["label"]
+            blocks.append(f"{label} reaches {NEAR:.0%} of the speed with JIT {reached}.")
+    return blocks
+
+
+def bound_blocks(result: dict[str, Any]) -> list[Block]:
+    """Returns the floors, each mode's share of them, and each way to scan."""
+    figures = bound_figures(result)
+    rows = [
+        (
+            LADDER[mode["mode"]]["label"],
+            f"{mode['epoch_s']:.3f} s",
+            f"{mode['of_peak'].value:.0%}",
+            f"{mode['of_products'].value:.0%}",
+            ratio_text(mode["to_jit"]),
+        )
+        for mode in figures["modes"]
+    ]
+    blocks: list[Block] = [
+        f"Floors (processes: {figures['processes']}): {figures['peak_flops'] / 1e9:.0f} GFLOP/s at "
+        "best, for square float32 products; "
+        f"{figures['products_flops'] / 1e9:.0f} GFLOP/s at the shapes of the step's own products; "
+        f"the parameters are updated at {figures['update_bytes'] / 1e9:.0f} GB/s, so in "
+        f"{1e6 * figures['update_s']:.0f} us a step. The table gives the time of each floor as a "
+        "share of a mode's time.",
+        Table(("Mode", "Epoch", "Of peak", "Of products", "Speed to JIT"), rows),
+    ]
+    rows = [
+        (each["name"], f"{each['epoch_s']:.3f} s", ratio_text(each["to_scan"]))
+        for each in figures["tries"]
+    ]
+    rows += [(name, "refused", ABSENT) for name in figures["refused"]]
+    scan = next(mode for mode in figures["modes"] if mode["mode"] == "jit_scan")
+    blocks.append(
+        f"{LADDER['jit_scan']['label']}: {share_text(scan['of_peak'])} of the peak, "
+        f"{share_text(scan['of_products'])} of what its own products need; against the jitted "
+        f"step, {finding(scan['to_jit'])}."
+    )
+    blocks.append(
+        "What was tried on the whole epoch as one program, one at a time, and the speed then:"
+    )
+    blocks.append(Table(("Change", "Epoch", "Speed to unchanged"), rows))
+    return blocks
+
+
+def inside_blocks(result: dict[str, Any]) -> list[Block]:
+    """Returns what a step of each mode does, and what the jitted program holds."""
+    figures = inside_figures(result)
+    rows = [
+        (
+            LADDER[mode]["label"],
+            f"{of_mode['executions']:.1f}",
+            f"{of_mode['python_calls']:.0f}",
+            f"{of_mode['first_step_programs']}",
+            number(of_mode["step_flops"] and of_mode["step_flops"] / 1e6, "{:.1f}"),
+        )
+        for mode, of_mode in figures["modes"].items()
+    ]
+    headers = ("Mode", "Programs", "Python calls", "Compiled", "MFLOP")
+    blocks: list[Block] = [
+        "A step, counted in its profile: XLA programs run, and Python functions called (the making "
+        "of its batch included). Also the programs that the first step compiled, and the work of "
+        "the step as one program by XLA's account, before it optimises.",
+        Table(headers, rows),
+    ]
+    program = figures["program"]
+    if program:
+        held = ", ".join(f"{n} {opcode}" for opcode, n in program["instructions"].items())
+        blocks.append(
+            f"The jitted step's program holds {held}; and {program['products']} matrix products, "
+            "those within fusions included."
+        )
+        before, after = program["before_optimisation"], program["after_optimisation"]
+        blocks.append(
+            f"Work of a step, by hand: {figures['analytic_flops'] / 1e6:.1f} MFLOP in products, "
+            f"{figures['analytic_bytes'] / 1e6:.1f} MB at least. By XLA: "
+            f"{before['flops'] / 1e6:.1f} MFLOP and {before['bytes_accessed'] / 1e6:.1f} MB before "
+            f"it optimises, {after['flops'] / 1e6:.1f} MFLOP and "
+            f"{after['bytes_accessed'] / 1e6:.1f} MB after it."
+        )
+    return blocks
+
+
+def drift_blocks(result: dict[str, Any]) -> list[Block]:
+    """Returns how the eager step changes with the steps taken, and the original's share of it."""
+    figures = drift_figures(result)
+    rows = [
+        (
+            f"{arm['jax']}, {arm['part']}",
+            f"{1000 * arm['records'][0]['step_s']:.2f} ms",
+            f"{1000 * arm['records'][-1]['step_s']:.2f} ms",
+            f"{arm['growth']:.2f}",
+            number(arm["entries_per_step"], "{:.2f}"),
+            f"{arm['mb_per_1000_steps']:+.1f}",
+        )
+        for arm in figures
+    ]
+    headers = ("JAX, activation", "First", "Last", "Growth", "Entries", "MB")
+    n_steps = figures[0]["records"][-1]["steps"]
+    return [
+        f"The eager step over {n_steps} steps: its time in the first record and in the last one, "
+        "their ratio, the entries that jnp.greater's jit cache gains at each step, and the MB that "
+        "RSS gains in 1000 steps.",
+        Table(headers, rows),
+        f"The README that this project follows reports {times(original.SPEEDUP)}. Had each of its "
+        "eager epochs taken as long as its fastest one, that would be "
+        f"{times(original.speedup_without_drift())}: an estimate, and a bound on what the drift "
+        "accounts for.",
+    ]
+
+
+ONE_PASS = "eager_value_and_grad"
+SHORT_LABELS = {"no_jit": "No JIT", ONE_PASS: "1 pass", "jit": "JIT"}
+STUDY_TITLES = {
+    "ladder": "one change at a time",
+    "range": "when does JIT matter?",
+    "bound": "how good is the jitted step?",
+    "inside": "what a step does",
+    "drift": "why the eager step gets slower with jax.nn.relu",
+}
+STUDY_BLOCKS: dict[str, Callable[[dict[str, Any]], list[Block]]] = {
+    "ladder": ladder_blocks,
+    "range": range_blocks,
+    "bound": bound_blocks,
+    "inside": inside_blocks,
+    "drift": drift_blocks,
+}
