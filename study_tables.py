@@ -133,10 +133,10 @@ def range_blocks(result: dict[str, Any]) -> list[Block]:
     for figures in range_figures(result):
         layers = "-".join(map(str, figures["layer_sizes"]))
         modes = list(figures["step_s"])
-        headers = ("Batch", *(SHORT_LABELS[mode] for mode in modes), "Images/s", "Ratio")
+        headers = ("Batch", *(SHORT_LABELS[mode] for mode in modes), "Images", "Ratio")
         rows = []
         for i, size in enumerate(figures["batch_sizes"]):
-            step_ms = [f"{1000 * figures['step_s'][mode][i]:.3f}" for mode in modes]
+            step_ms = [f"{1000 * figures['step_s'][mode][i]:#.4g}" for mode in modes]
             rate = f"{size / figures['step_s']['jit'][i]:,.0f}"
             rows.append((str(size), *step_ms, rate, ratio_text(figures["ratios"][ONE_PASS][i])))
         blocks.append(
@@ -175,9 +175,9 @@ def bound_blocks(result: dict[str, Any]) -> list[Block]:
         "best, for square float32 products; "
         f"{figures['products_flops'] / 1e9:.0f} GFLOP/s at the shapes of the step's own products; "
         f"the parameters are updated at {figures['update_bytes'] / 1e9:.0f} GB/s, so in "
-        f"{1e6 * figures['update_s']:.0f} us a step. The table gives the time of each floor as a "
-        "share of a mode's time.",
-        Table(("Mode", "Epoch", "Of peak", "Of products", "Speed to JIT"), rows),
+        f"{1e6 * figures['update_s']:.0f} us a step. The table gives, as a share of a mode's "
+        "time, what its products take at the peak rate and at that of their own shapes.",
+        Table(("Mode", "Epoch", "Of peak", "Of own", "Speed to JIT"), rows),
     ]
     rows = [
         (each["name"], f"{each['epoch_s']:.3f} s", ratio_text(each["to_scan"]))
@@ -193,7 +193,7 @@ def bound_blocks(result: dict[str, Any]) -> list[Block]:
     blocks.append(
         "What was tried on the whole epoch as one program, one at a time, and the speed then:"
     )
-    blocks.append(Table(("Change", "Epoch", "Speed to unchanged"), rows))
+    blocks.append(Table(("Change", "Epoch", "Speed"), rows))
     return blocks
 
 
@@ -224,15 +224,18 @@ def inside_blocks(result: dict[str, Any]) -> list[Block]:
             f"The jitted step's program holds {held}; and {program['products']} matrix products, "
             "those within fusions included."
         )
-        before, after = program["before_optimisation"], program["after_optimisation"]
         blocks.append(
             f"Work of a step, by hand: {figures['analytic_flops'] / 1e6:.1f} MFLOP in products, "
-            f"{figures['analytic_bytes'] / 1e6:.1f} MB at least. By XLA: "
-            f"{before['flops'] / 1e6:.1f} MFLOP and {before['bytes_accessed'] / 1e6:.1f} MB before "
-            f"it optimises, {after['flops'] / 1e6:.1f} MFLOP and "
-            f"{after['bytes_accessed'] / 1e6:.1f} MB after it."
+            f"and {figures['analytic_bytes'] / 1e6:.1f} MB moved. By XLA's account, before it "
+            f"optimises: {_work(program['before_optimisation'])}; after it: "
+            f"{_work(program['after_optimisation'])}."
         )
     return blocks
+
+
+def _work(cost: dict[str, float | None]) -> str:
+    flops, moved = (value and value / 1e6 for value in (cost["flops"], cost["bytes_accessed"]))
+    return f"{number(flops, '{:.1f}')} MFLOP and {number(moved, '{:.1f}')} MB"
 
 
 def drift_blocks(result: dict[str, Any]) -> list[Block]:

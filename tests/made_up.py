@@ -82,7 +82,7 @@ def make_run(epoch_times, **changes):
     return copy.deepcopy({**run, **changes})
 
 
-def make_mode(mode, *runs):
+def make_mode(mode, *runs, step_flops=None):
     config = {
         "epochs": len(runs[0]["epoch_times_s"]),
         "batch_size": 128,
@@ -99,7 +99,7 @@ def make_mode(mode, *runs):
         "test_examples": 10_000,
         "sha256": {"train": "0"},
     }
-    runs = [{"step_flops": STEP_FLOPS[mode], **run} for run in runs]
+    runs = [{"step_flops": STEP_FLOPS.get(mode, step_flops), **run} for run in runs]
     return result_files.mode_result(mode, config, dataset, dict(ENVIRONMENT), list(runs))
 
 
