@@ -13,6 +13,7 @@ import benchmark
 import config
 import workers
 from modes import MODES
+from utils import OptionParser
 
 FILES = {"no_jit_results.json", "jit_results.json", "benchmark_results.json"}
 PLOTS = {"training_time.png", "loss_curve.png", "accuracy_curve.png"}
@@ -208,7 +209,7 @@ def test_all_options_pass_through(tmp_path):
 
 
 def config_parser():
-    parser = benchmark.OptionParser()
+    parser = OptionParser()
     config.add_training_options(parser)
     return parser
 

@@ -14,6 +14,7 @@ import train_no_jit
 import train_variants
 import train_with_jit
 from modes import LADDER
+from studies import STUDIES
 
 MAINS = {"no_jit": train_no_jit.main, "jit": train_with_jit.main}
 
@@ -151,6 +152,7 @@ def test_importing_a_module_prints_nothing_and_needs_jax_only_where_it_says_so()
     modules = sorted(path.stem for path in config.REPOSITORY.glob("*.py"))
     assert {"model", "benchmark", "train_no_jit"} <= set(modules)
     uses_jax = {"model", "steps", "compiling", "training", "mode_script"}
+    uses_jax |= {"study_script", *(f"measure_{study}" for study in STUDIES if study != "ladder")}
     uses_jax |= {Path(row["script"].split()[0]).stem for row in LADDER.values()}
     for module in modules:
         code = f"import {module}, sys; sys.exit(3 if 'jax' in sys.modules else 0)"
