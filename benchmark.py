@@ -14,7 +14,14 @@ import compare_folders
 import result_files
 import stability
 from comparison import PROCESSES_FOR_A_CLAIM, compare, comparison_without
-from config import MODES, REPOSITORY, add_training_options, load_data, repository_path, whole_number
+from config import (
+    MODES,
+    REPOSITORY,
+    add_training_options,
+    data_for_processes,
+    repository_path,
+    whole_number,
+)
 from environment import hide_paths, load_average, settings_to_clear, steal_seconds
 from plots import write_plots
 from tables import benchmark_text, control_text
@@ -154,11 +161,11 @@ def measure(
         each arm that failed.
     """
     result_files.require_writable(options.results_dir)
-    load_data(options)  # fills the cache before the processes need it, and shows faults early
-    load, steal, start = load_average(), steal_seconds(), time.perf_counter()
-    with progress_bar(options.epochs * options.repeats * len(arms), "benchmark") as bar:
-        workers = Workers(arms, options, bar)
-        workers.run()
+    with data_for_processes(options) as told:  # shows faults of the data early, too
+        load, steal, start = load_average(), steal_seconds(), time.perf_counter()
+        with progress_bar(options.epochs * options.repeats * len(arms), "benchmark") as bar:
+            workers = Workers(arms, told, bar)
+            workers.run()
     cpu_seconds = (time.perf_counter() - start) * (os.cpu_count() or 1)
     results = {arm: workers.result(arm) for arm in arms}
     failures = list(workers.failures.values())
