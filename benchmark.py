@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import stability
 import studies
 from benchmark_options import parse_options
 from comparison import compare, comparison_without
-from config import load_data
+from config import data_for_processes
 from environment import hide_paths, load_average, settings_to_clear, steal_seconds
 from modes import MODES, process_weight
 from plots import write_plots
@@ -36,7 +36,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run_script(lambda: stability.check_folder(options.check))
     if options.compare:
         return run_script(lambda: compare_folders.compare_folders(*options.compare))
-    return run_script(lambda: run_control(options) if options.control else run_all(options))
+    run = run_control if options.control else run_all
+    return run_script(lambda: run_prepared(run, options))
+
+
+def run_prepared(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """Calls what runs processes, with the data in place for them; returns the exit status.
+
+    Raises:
+        ScriptError: Before any training, if the results folder cannot be written, the data is
+            nowhere, or a Python of --with-python cannot be run.
+    """
+    result_files.require_writable(options.results_dir)
+    studies.check_pythons(options)
+    with data_for_processes(options) as told:
+        return run(told)
 
 
 def run_all(options: argparse.Namespace) -> int:
@@ -46,8 +60,6 @@ def run_all(options: argparse.Namespace) -> int:
         ScriptError: If something failed, after all there is was written.
         Interrupted: After Ctrl-C, likewise.
     """
-    prepare(options)
-    studies.check_pythons(options)
     weight = sum(studies.study_weight(study, options) for study in options.studies)
     weight += main_weight(options) if options.main_run else 0
     faults = []
@@ -60,16 +72,6 @@ def run_all(options: argparse.Namespace) -> int:
     if faults:
         raise ScriptError("; ".join(faults))
     return 0
-
-
-def prepare(options: argparse.Namespace) -> None:
-    """Finds faults before any training, and fills the cache before the processes need it.
-
-    Raises:
-        ScriptError: If the results folder cannot be written, or the data is nowhere.
-    """
-    result_files.require_writable(options.results_dir)
-    load_data(options)
 
 
 def main_weight(options: argparse.Namespace) -> float:
@@ -123,7 +125,6 @@ def run_control(options: argparse.Namespace) -> int:
         ScriptError: If a process or a gate failed, or an interval does not hold 1.0.
         Interrupted: After Ctrl-C, when what there is was written.
     """
-    prepare(options)
     controls, faults = {}, []
     path = options.results_dir / result_files.CONTROL_FILE
     with progress_bar(2 * main_weight(options), "control") as bar:

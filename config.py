@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import math
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 
 import data_loader
+from mnist_cache import folder_fault
 from mnist_sources import TRAIN_EXAMPLES
-from utils import ScriptError
+from utils import OptionError, ScriptError
 
 REPOSITORY = Path(__file__).resolve().parent
 PLATFORMS = ("cpu", "gpu", "tpu")
@@ -105,12 +109,42 @@ def load_data(options: argparse.Namespace) -> data_loader.Mnist:
     As float32 they would take 165 MB more, and each batch would read four times the memory.
 
     Raises:
+        OptionError: If --data-dir names what cannot be a folder with the files.
         ScriptError: If no source has the data.
     """
+    fault = options.data_dir and folder_fault(options.data_dir)
+    if fault:
+        raise OptionError(f"--data-dir {options.data_dir}: {fault}; choose another folder")
     try:
         return data_loader.load_mnist(options.data_dir, offline=options.offline, dtype=np.uint8)
     except data_loader.DataError as error:
         raise ScriptError(str(error)) from error
+
+
+@contextmanager
+def data_for_processes(options: argparse.Namespace) -> Iterator[argparse.Namespace]:
+    """Loads MNIST once; within the with-block, other processes find it by the options it gives.
+
+    Where the cache folder cannot keep the files, a temporary folder does, or each process would
+    download them again.
+
+    Raises:
+        ScriptError: If no source has the data, or no folder can keep it.
+    """
+    data = load_data(options)
+    with ExitStack() as stack:
+        if not data.kept:
+            try:
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+                data_loader.write_files(data, folder)
+            except OSError as error:
+                raise ScriptError(
+                    f"no folder can keep MNIST for the processes ({error.strerror or error}); "
+                    "name one by --data-dir, or one for temporary files by TMPDIR"
+                ) from error
+            options = argparse.Namespace(**{**vars(options), "data_dir": folder})
+        del data  # the processes load their own
+        yield options
 
 
 def repository_path(text: str) -> Path:

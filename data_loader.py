@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,12 +11,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 import mnist_sources
-from mnist_sources import IMAGE_PIXELS, Fault
-from utils import warn, write_whole
-
-
-class DataError(Exception):
-    """MNIST could not be loaded; its text is the whole message for the user."""
+from downloads import Fault
+from mnist_cache import Cache, DataError, by_hand
+from mnist_sources import IMAGE_PIXELS
+from utils import write_whole
 
 
 class Mnist(NamedTuple):
@@ -29,6 +26,7 @@ class Mnist(NamedTuple):
     test_labels: np.ndarray  # (10000,) int32
     source: str
     sha256: dict[str, str]
+    kept: bool = True  # all files are in the cache folder now
 
 
 def default_data_dir() -> Path:
@@ -68,7 +66,8 @@ def load_mnist(
     """
     if np.dtype(dtype) not in (np.float32, np.uint8):
         raise ValueError(f"images are float32 or uint8, not {np.dtype(dtype)}")
-    contents, source = _collect(default_data_dir() if data_dir is None else Path(data_dir), offline)
+    cache = Cache(default_data_dir() if data_dir is None else Path(data_dir), offline)
+    contents, source = _collect(cache, offline)
     arrays = []
     for name in mnist_sources.FILES:
         # pop: one file's bytes are freed before the next one's images are made.
@@ -78,7 +77,21 @@ def load_mnist(
         else:
             images = values.reshape(-1, IMAGE_PIXELS)
             arrays.append(images if np.dtype(dtype) == np.uint8 else scale_pixels(images))
-    return Mnist(*arrays, source=source, sha256=dict(mnist_sources.FILES))
+    return Mnist(*arrays, source=source, sha256=dict(mnist_sources.FILES), kept=cache.writable)
+
+
+def write_files(mnist: Mnist, folder: Path) -> None:
+    """Writes the four IDX files into a folder.
+
+    Args:
+        mnist: With images of dtype uint8.
+        folder: Where load_mnist finds them then.
+
+    Raises:
+        OSError: If they cannot be written.
+    """
+    for name, values in zip(mnist_sources.FILES, mnist):
+        write_whole(folder / name, mnist_sources.idx_header(name) + values.astype("B").tobytes())
 
 
 def scale_pixels(images: np.ndarray) -> np.ndarray:
@@ -114,10 +127,9 @@ def batches(
         yield scale_pixels(images.take(chosen, axis=0)), labels.take(chosen)
 
 
-def _collect(folder: Path, offline: bool) -> tuple[dict[str, np.ndarray], str]:
+def _collect(cache: Cache, offline: bool) -> tuple[dict[str, np.ndarray], str]:
     """Returns the verified content of every file by its name, and the sources as one text."""
-    cache = _Cache(folder)
-    found = {name: cache.find(name, offline) for name in mnist_sources.FILES}
+    found = {name: cache.find(name) for name in mnist_sources.FILES}
     contents = {name: content for name, content in found.items() if content is not None}
     origins, reasons = ["cache"] if contents else [], []
     for origin, fetch in () if offline else mnist_sources.sources():
@@ -134,86 +146,5 @@ def _collect(folder: Path, offline: bool) -> tuple[dict[str, np.ndarray], str]:
     if missing:
         tried = f"every source failed:\n{''.join(reasons)}" if reasons else "offline.\n"
         what = "MNIST is" if len(missing) == len(mnist_sources.FILES) else ", ".join(missing)
-        raise DataError(f"{what} not in {folder}; {tried}{_by_hand(folder)}")
+        raise DataError(f"{what} not in {cache.folder}; {tried}{by_hand(cache.folder)}")
     return contents, ", ".join(dict.fromkeys(origins))
-
-
-class _Cache:
-    """The cache folder; it is left alone, after one warning, once it cannot be written."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._writable = True
-
-    def find(self, name: str, offline: bool) -> np.ndarray | None:
-        """Returns the verified content of NAME, or else of NAME.gz; None if there is neither.
-
-        A bad file is set aside with a warning; when offline it is a DataError.
-        """
-        for path in (self.folder / name, self.folder / f"{name}.gz"):
-            packed = path.suffix == ".gz"
-            try:
-                content = _read(
-                    path, mnist_sources.idx_size(name) + packed * mnist_sources.GZIP_OVERHEAD
-                )
-                if content is not None and packed:
-                    return self.store(name, mnist_sources.unpacked(content, name))
-                if content is not None:
-                    return mnist_sources.verified(content, name)
-            except Fault as fault:
-                if offline:
-                    raise DataError(f"{path}: {fault}. {_by_hand(self.folder)}") from fault
-                self._set_aside(path, fault)
-        return None
-
-    def store(self, name: str, content: np.ndarray) -> np.ndarray:
-        """Writes verified content under a temporary name and renames it; returns the content.
-
-        So other processes see a whole file or none, and several may store the same one at once.
-        """
-        if not self._writable:
-            return content
-        try:
-            write_whole(self.folder / name, content)
-        except OSError as error:
-            self._give_up(error)
-        return content
-
-    def _set_aside(self, path: Path, fault: Fault) -> None:
-        warn(f"{path}: {fault}; renaming it to {path.name}.bad")
-        try:
-            with suppress(FileNotFoundError):  # another process was first
-                os.replace(path, f"{path}.bad")
-        except OSError as error:
-            self._give_up(error)
-
-    def _give_up(self, error: OSError) -> None:
-        self._writable = False
-        warn(
-            f"cannot write to {self.folder} ({error.strerror}); going on from memory. "
-            "Choose another folder by --data-dir or MNIST_CACHE_DIR"
-        )
-
-
-def _by_hand(folder: Path) -> str:
-    return (
-        f"To place the files by hand, put {', '.join(mnist_sources.FILES)}, each as it is or as "
-        f"NAME.gz, into {folder} (or choose another folder by --data-dir or MNIST_CACHE_DIR)."
-    )
-
-
-def _read(path: Path, limit: int) -> np.ndarray | None:
-    """Reads a file of at most limit bytes into one (size,) uint8; None if there is none."""
-    if not os.path.exists(path):
-        return None
-    if not os.path.isfile(path):  # opening a pipe would block for ever
-        raise Fault("not a regular file")
-    try:
-        size = os.path.getsize(path)
-        if size > limit:
-            raise Fault(f"{size} bytes, more than {limit}")
-        content = np.empty(size, np.uint8)
-        with open(path, "rb") as file:
-            return content[: file.readinto(content)]
-    except OSError as error:
-        raise Fault(f"cannot be read ({error.strerror})") from error

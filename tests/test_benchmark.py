@@ -11,6 +11,8 @@ from made_up import tiny_mnist
 
 import benchmark
 import config
+import data_loader
+import utils
 import workers
 from modes import MODES
 from utils import OptionParser
@@ -198,6 +200,25 @@ def test_a_bad_option_ends_the_benchmark_with_status_2(run_benchmark, capsys):
     assert run_benchmark("--epochs", "1", no_jit=change) == 2
     assert capsys.readouterr().err == "error: no such device\n"
     assert names_in(run_benchmark.folder) == set()
+
+
+def test_the_processes_read_what_the_cache_could_not_keep(run_benchmark, monkeypatch, capsys):
+    folders = []
+
+    class Stopped:
+        def __init__(self, arms, options, bar):
+            folders.append(options.data_dir)
+
+        def run(self):
+            assert names_in(folders[0]) == set(data_loader.mnist_sources.FILES)
+            raise utils.ScriptError("stopped")
+
+    unkept = tiny_mnist()._replace(kept=False)
+    monkeypatch.setattr(config.data_loader, "load_mnist", lambda *_, **__: unkept)
+    monkeypatch.setattr(benchmark, "Workers", Stopped)
+    assert run_benchmark("--epochs", "1") == 1
+    assert capsys.readouterr().err == "error: stopped\n"
+    assert not folders[0].exists()
 
 
 def test_all_options_pass_through(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import nullcontext
 
 import pytest
 from made_up_studies import STUDIES as MADE_UP
@@ -172,7 +173,7 @@ def test_the_benchmark_writes_a_study_and_prints_it(monkeypatch, tmp_path, capsy
         def run(self):
             return {**MADE_UP["range"](), "status": "interrupted" if interrupted else "complete"}
 
-    monkeypatch.setattr(benchmark, "prepare", lambda options: None)
+    monkeypatch.setattr(benchmark, "data_for_processes", nullcontext)
     monkeypatch.setattr(benchmark.studies, "StudyRun", Run)
     status = benchmark.main(["--range", "--results-dir", str(tmp_path)])
     out, err = capsys.readouterr()
