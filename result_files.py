@@ -150,10 +150,26 @@ def read_results(path: Path) -> dict[str, Any]:
     results = read_json(path)
     if not isinstance(results, dict) or not results.keys() >= BENCHMARK_KEYS:
         raise ScriptError(f"{path} is not a benchmark's result file")
-    version = results["schema_version"]
-    if version != SCHEMA_VERSION:
-        raise ScriptError(f"{path} has schema version {version}, not {SCHEMA_VERSION}")
-    return results
+    return _checked(path, results)
+
+
+def read_version(path: Path) -> dict[str, Any]:
+    """Reads a result file of any kind.
+
+    Raises:
+        ScriptError: If it is not there, or is not one of this version.
+    """
+    return _checked(path, read_json(path))
+
+
+def _checked(path: Path, result: Any) -> dict[str, Any]:  # noqa: ANN401 (any JSON value)
+    if not isinstance(result, dict) or "schema_version" not in result:
+        raise ScriptError(f"{path} is not a result file")
+    if result["schema_version"] != SCHEMA_VERSION:
+        raise ScriptError(
+            f"{path} has schema version {result['schema_version']}, not {SCHEMA_VERSION}"
+        )
+    return result
 
 
 def _mean(values: list[float | None]) -> float | None:

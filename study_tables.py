@@ -52,6 +52,18 @@ def study_blocks(study: str, result: dict[str, Any]) -> list[Block]:
     return STUDY_BLOCKS[study](result)
 
 
+def markdown(blocks: list[Block]) -> str:
+    """Returns tables and sentences as Markdown; sentences that follow a table become a list."""
+    parts, after_table = [], False
+    for block in blocks:
+        if isinstance(block, Table):
+            parts.append(f"\n{render(block, 'pipe')}\n")
+            after_table = True
+        else:
+            parts.append(f"- {block}" if after_table else block)
+    return "\n".join(parts).strip()
+
+
 def render(table: Table, style: str) -> str:
     """Returns a table in one of tabulate's formats."""
     align = ("left", *("right",) * (len(table.headers) - 1))

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from made_up import make_results
+from made_up_studies import make_ladder
 
 import update_readme
 from config import REPOSITORY
@@ -31,8 +32,12 @@ def committed_results(name=BENCHMARK_FILE):
     return json.loads(git("show", f":results/{name}", check=True).stdout)
 
 
+def made_up(name):
+    return make_results() if name == BENCHMARK_FILE else make_ladder()
+
+
 def test_readme_and_committed_results_agree():
-    assert update_readme.with_blocks(README, committed_results()) == README
+    assert update_readme.with_blocks(README, committed_results) == README
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -43,7 +48,11 @@ def test_committed_files_are_of_one_run(mode):
 def test_a_changed_figure_is_seen():
     results = committed_results()
     results["jit"]["epochs"][1]["time_s"] += 0.01
-    assert update_readme.with_blocks(README, results) != README
+
+    def read(name):
+        return results if name == BENCHMARK_FILE else committed_results(name)
+
+    assert update_readme.with_blocks(README, read) != README
 
 
 def test_share_of_the_second_forward_pass_is_that_of_the_committed_counts():
@@ -55,19 +64,19 @@ def test_share_of_the_second_forward_pass_is_that_of_the_committed_counts():
 def test_blocks_hold_the_figures_of_the_results(tmp_path):
     path = tmp_path / "README.md"
     path.write_text(f"before\n{EMPTY}\nafter", encoding="utf-8")
-    assert update_readme.update(path, make_results()) == 0
+    assert update_readme.update(path, made_up) == 0
     text = path.read_text(encoding="utf-8")
     assert text.startswith("before\n") and text.endswith("\nafter")
     assert "4.00\N{MULTIPLICATION SIGN}" in text and "Made-up CPU" in text
     assert re.search(r"\| *2 \| *0\.5000 \| *95\.00% \| *5\.000 s \|", text)
-    update_readme.update(path, make_results())
+    update_readme.update(path, made_up)
     assert path.read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize("readme", ["no block at all", EMPTY + EMPTY])
 def test_missing_or_doubled_markers_are_a_named_fault(readme):
     with pytest.raises(ScriptError, match="blocks 'answer'"):
-        update_readme.with_blocks(readme, make_results())
+        update_readme.with_blocks(readme, made_up)
 
 
 def test_every_file_that_the_readme_links_or_names_exists():
