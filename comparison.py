@@ -80,9 +80,16 @@ def break_even_steps(
 
 
 def block_ratios(base: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
-    """Returns the ratio of total training times of each block, in order; (blocks,)."""
-    n_blocks = min(len(base["runs"]), len(other["runs"]))
-    return _totals(base)[:n_blocks] / _totals(other)[:n_blocks]
+    """Returns the ratio of total training times of each block that has both; (blocks,)."""
+    totals = [
+        {
+            run.get("block", i): total
+            for i, (run, total) in enumerate(zip(mode["runs"], _totals(mode)))
+        }
+        for mode in (base, other)
+    ]
+    shared = sorted(totals[0].keys() & totals[1].keys())
+    return np.array([totals[0][block] / totals[1][block] for block in shared])
 
 
 def _figures(base: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ this machine, or at the rate that XLA reaches for products of their own shapes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from steps import place_data, take_steps
 from train_variants import SCAN_STATIC, STEPS, scan_epoch
 from utils import Tell, Timer
 
-ROUNDS = 4
+ROUNDS = 2
 PEAK_SIZES = {512: 80, 1024: 12, 2048: 2}  # of square float32 matrices, and products per sample
 UPDATES_PER_SAMPLE = 400
 # So little that it changes no product, but makes each depend on the one before: XLA would take a
@@ -38,7 +38,7 @@ MODE_STEPS = {
     "jit_scan": STEPS["jit_scan"],
 }
 SLOW_MODES = ("numpy", "no_jit", "eager_value_and_grad")
-SLOW_MODES_STEPS = 100  # instead of a whole epoch
+SLOW_MODES_STEPS = 50  # instead of a whole epoch
 # Each differs from jit_scan in what it names; the last keys are options of XLA's compiler.
 TRIES = {
     "images stored as float32": {"as_float32": True},
@@ -74,15 +74,21 @@ class Sample(NamedTuple):
 def measure(
     data: data_loader.Mnist, config: Config, part: str, short: bool, tell: Tell
 ) -> dict[str, Any]:
-    """Times floors, modes and tries in turns: this machine's speed changes from minute to minute.
+    """Times samples in turns, as this machine's speed changes from minute to minute.
+
+    The part "modes" has the floors and the modes, the part "tries" jit_scan and what differs from
+    it in one thing.
 
     Returns:
         "samples": for each its kind, name, work per call, and the seconds of each round; "refused":
         the reason for each try that this version of XLA does not know.
     """
-    samples = [*_floors(data, config), *_modes(data, config, short)]
-    tries, refused = _tries(data, config)
-    samples += tries
+    refused: dict[str, str] = {}
+    if part == "modes":
+        samples = [*_floors(data, config), *_modes(data, config, MODE_STEPS)]
+    else:
+        tries, refused = _tries(data, config)
+        samples = [*_modes(data, config, ["jit_scan"]), *tries]
     seconds: list[list[float]] = [[] for _ in samples]
     for sample in samples:
         sample.call()  # compiles what is not compiled yet
@@ -92,7 +98,7 @@ def measure(
             with Timer() as timer:
                 samples[position].call()
             seconds[position].append(timer.seconds)
-        tell(i + 1, rounds, "floors, modes and tries")
+        tell(i + 1, rounds, part)
     return {
         "samples": [
             {"kind": sample.kind, "name": sample.name, "work": sample.work, "seconds": times}
@@ -172,8 +178,9 @@ def _loop_of_products(products: list, turns: int) -> Callable[[], object]:
     return lambda: jax.block_until_ready(loop(firsts, seconds))
 
 
-def _modes(data: data_loader.Mnist, config: Config, short: bool) -> Iterator[Sample]:
-    for mode, train_step in MODE_STEPS.items():
+def _modes(data: data_loader.Mnist, config: Config, modes: Iterable[str]) -> Iterator[Sample]:
+    for mode in modes:
+        train_step = MODE_STEPS[mode]
         n_steps = SLOW_MODES_STEPS if mode in SLOW_MODES else len(data.train_images)
         n_images = min(n_steps * config.batch_size, len(data.train_images))
         order = data_loader.epoch_order(config.seed, 1, len(data.train_images))[:n_images]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -19,10 +18,12 @@ from steps import TrainStep
 from utils import Tell, Timer
 
 BATCH_SIZES = (1, 8, 32, 128, 512, 2048, 8192)
-SHORT_BATCH_SIZES = (1, 128, 2048)
-WIDTH_FACTORS = (0.25, 1, 4)  # of the hidden layers
-ROUNDS = 3
-SECONDS_PER_SAMPLE = 0.05  # so many steps that they take about this; two at least
+FEWER_BATCH_SIZES = (8, 128, 2048)
+# Of the hidden layers, each with its batch sizes; the short form has the first one alone.
+WIDTHS = {1: BATCH_SIZES, 0.25: FEWER_BATCH_SIZES, 4: FEWER_BATCH_SIZES}
+SHORT_WIDTHS = {1: FEWER_BATCH_SIZES}
+ROUNDS = 2
+SECONDS_PER_SAMPLE = 0.05  # so many steps that they take about this
 STEPS = {
     "no_jit": train_no_jit.train_step,
     "eager_value_and_grad": train_variants.eager_value_and_grad,
@@ -41,8 +42,8 @@ def measure(
     Returns:
         "cells": for each width, batch size and mode the seconds per step of each round.
     """
-    batch_sizes = SHORT_BATCH_SIZES if short else BATCH_SIZES
-    chosen = list(itertools.product((1,) if short else WIDTH_FACTORS, batch_sizes))
+    widths = SHORT_WIDTHS if short else WIDTHS
+    chosen = [(factor, size) for factor, sizes in widths.items() for size in sizes]
     cells = []
     for i, (factor, batch_size) in enumerate(chosen, start=1):
         sizes = scaled_layers(factor)
@@ -65,8 +66,8 @@ def _measure_cell(params: model.Params, batch: tuple, rounds: int) -> dict[str, 
     n_steps = {}
     for mode, step in STEPS.items():
         _seconds_per_step(step, params, batch, 1)  # compiles
-        estimate = _seconds_per_step(step, params, batch, 2)
-        n_steps[mode] = max(2, math.ceil(SECONDS_PER_SAMPLE / estimate))
+        estimate = _seconds_per_step(step, params, batch, 1)
+        n_steps[mode] = math.ceil(SECONDS_PER_SAMPLE / estimate)
     seconds: dict[str, list[float]] = {mode: [] for mode in STEPS}
     for i in range(rounds):
         for mode in list(STEPS)[:: 1 if i % 2 == 0 else -1]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 # and plots, its phrase in sentences; change is what differs from the rung before. forward_passes is
 # how often its step computes the loss; by_xla is false where no operation runs in XLA. A row's
 # script may train several modes: then its second word tells which, and is the function's name.
+# every, where it is given, lets a slow rung run in every so many blocks of the ladder alone.
 # weight is about how long an epoch takes, in any unit: for the estimate of the progress bar alone.
 LADDER = {
     "numpy": {
@@ -25,6 +26,7 @@ LADDER = {
         "forward_passes": 2,
         "by_xla": True,
         "weight": 10,
+        "every": 3,
     },
     "no_jit": {
         "label": "Without JIT",

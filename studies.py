@@ -18,7 +18,8 @@ from modes import LADDER, process_weight
 from utils import OptionError, say
 from workers import WorkerError, Workers, alternating_order, failure_reason, relay, script_options
 
-LADDER_EPOCHS, LADDER_REPEATS = 2, 6
+LADDER_EPOCHS, LADDER_REPEATS = 1, 6
+LADDER_EVERY = {mode: row["every"] for mode, row in LADDER.items() if "every" in row}
 HLO_FILE = Path("hlo", "train_step.txt")
 
 
@@ -26,8 +27,8 @@ class Study(NamedTuple):
     """A study whose parts each run in processes of their own, by study_script.py."""
 
     what: str  # for --help
-    parts: Sequence[str]  # what a process does; "all" if there is but one part
-    repeats: int  # processes for each part, and in the short form one
+    parts: Sequence[str]  # what the processes of one turn do
+    repeats: int  # turns; in the short form each part runs once
     weight: float  # about the seconds of a process, for the progress bar alone
     short_weight: float
 
@@ -36,14 +37,16 @@ STUDIES = {
     "ladder": Study(
         "one change at a time, from NumPy to a whole epoch as one program", list(LADDER), 6, 0, 0
     ),
-    "range": Study("time per step over batch sizes and widths", ["all"], 3, 70, 12),
-    "bound": Study("the modes against what the machine could do", ["all"], 6, 35, 20),
+    "range": Study("time per step over batch sizes and widths", ["all"], 3, 40, 12),
+    "bound": Study(
+        "the modes against what the machine could do", ["modes", "modes", "tries"], 3, 15, 10
+    ),
     "inside": Study("what the running program does in a step", list(LADDER), 1, 6, 6),
     "drift": Study(
         "why the eager step with jax.nn.relu gets slower",
         ["maximum", "nn_relu", "nn_relu, cleared"],
         1,
-        35,
+        20,
         7,
     ),
 }
@@ -79,18 +82,18 @@ class StudyRun:
         }
 
     def _run_ladder(self) -> dict[str, Any]:
-        workers = Workers({mode: mode for mode in LADDER}, ladder_options(self._options), self._bar)
+        arms, options = {mode: mode for mode in LADDER}, ladder_options(self._options)
+        workers = Workers(arms, options, self._bar, LADDER_EVERY)
         workers.run()
         self.failures, self.interrupted = list(workers.failures.values()), workers.interrupted
         return {"modes": {mode: result for mode in LADDER if (result := workers.result(mode))}}
 
     def _run_processes(self) -> dict[str, Any]:
         study = STUDIES[self._study]
-        repeats = 1 if self._options.quick else study.repeats
         order = [
             (part, python)
             for python in _pythons(self._study, self._options)
-            for part in alternating_order(study.parts, repeats)
+            for part in _parts(study, self._options)
         ]
         processes = []
         try:
@@ -124,17 +127,19 @@ def study_weight(study: str, options: argparse.Namespace) -> float:
     """Returns about how many seconds a study takes, for the progress bar."""
     if study == "ladder":
         ladder = ladder_options(options)
-        return ladder.repeats * sum(process_weight(mode, ladder.epochs) for mode in LADDER)
-    _, parts, repeats, weight, short_weight = STUDIES[study]
-    n_processes = len(parts) * len(_pythons(study, options))
-    return n_processes * (short_weight if options.quick else repeats * weight)
+        return sum(
+            -(-ladder.repeats // LADDER_EVERY.get(mode, 1)) * process_weight(mode, ladder.epochs)
+            for mode in LADDER
+        )
+    row = STUDIES[study]
+    n_processes = len(_parts(row, options)) * len(_pythons(study, options))
+    return n_processes * (row.short_weight if options.quick else row.weight)
 
 
 def ladder_options(options: argparse.Namespace) -> argparse.Namespace:
-    """Returns the options of the ladder's processes: few epochs, as some rungs are slow."""
-    short = {"epochs": 1, "repeats": 1}
-    whole = {"epochs": LADDER_EPOCHS, "repeats": LADDER_REPEATS}
-    return argparse.Namespace(**{**vars(options), **(short if options.quick else whole)})
+    """Returns the options of the ladder's processes: one epoch, as some rungs are slow."""
+    changes = {"epochs": LADDER_EPOCHS, "repeats": 1 if options.quick else LADDER_REPEATS}
+    return argparse.Namespace(**{**vars(options), **changes})
 
 
 def write_study(result: dict[str, Any], folder: Path) -> list[Path]:
@@ -155,6 +160,13 @@ def write_study(result: dict[str, Any], folder: Path) -> list[Path]:
     paths.append(folder / result_files.study_file(result["study"]))
     result_files.write_json(paths[-1], result)
     return paths
+
+
+def _parts(study: Study, options: argparse.Namespace) -> list[str]:
+    """Returns the parts of a study in the order of their processes."""
+    if options.quick:
+        return list(dict.fromkeys(study.parts))
+    return alternating_order(study.parts, study.repeats)
 
 
 def _pythons(study: str, options: argparse.Namespace) -> list[str]:

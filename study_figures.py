@@ -195,9 +195,11 @@ def bound_figures(result: dict[str, Any]) -> dict[str, Any]:
         step's own products), "update_bytes" (per second) and "update_s" (of a step); "modes", each
         with "epoch_s", "of_peak" and "of_products" (Ratio: share of the floor) and "to_jit" (Ratio
         of the jitted mode's time to its own); "tries", each with "name", "epoch_s" and "to_scan"
-        (Ratio of jit_scan's time to its own), and "refused".
+        (Ratio of jit_scan's time to its own), and "refused"; also
+        "processes" and "tries_processes".
     """
-    processes = [_medians(process) for process in result["processes"]]
+    processes = [_medians(process) for process in result["processes"] if process["part"] == "modes"]
+    trying = [process for process in result["processes"] if process["part"] == "tries"]
     config = result["processes"][0]["config"]
     rates = [
         {
@@ -206,14 +208,9 @@ def bound_figures(result: dict[str, Any]) -> dict[str, Any]:
         }
         for values in processes
     ]
-    epoch_s = {  # by kind and name, (processes,)
-        key: np.array([_epoch_seconds(values[key]) for values in processes])
-        for key in processes[0]
-        if key[0] in ("mode", "try")
-    }
+    epoch_s = _epoch_times(processes)
     modes = []
-    for mode in (name for kind, name in epoch_s if kind == "mode"):
-        times = epoch_s["mode", mode]
+    for (_, mode), times in epoch_s.items():
         flops = _epoch_flops(config, LADDER[mode]["forward_passes"])
         floors = {kind: [flops / rate[kind] for rate in rates] for kind in ("peak", "products")}
         modes.append(
@@ -225,13 +222,14 @@ def bound_figures(result: dict[str, Any]) -> dict[str, Any]:
                 "to_jit": paired_ratio(epoch_s["mode", "jit"], times),
             }
         )
+    tried = _epoch_times([_medians(process) for process in trying])
     tries = [
         {
             "name": name,
             "epoch_s": _geometric_mean(times),
-            "to_scan": paired_ratio(epoch_s["mode", "jit_scan"], times),
+            "to_scan": paired_ratio(tried["mode", "jit_scan"], times),
         }
-        for (kind, name), times in epoch_s.items()
+        for (kind, name), times in tried.items()
         if kind == "try"
     ]
     update_bytes = _geometric_mean([rate["update"] for rate in rates])
@@ -243,7 +241,8 @@ def bound_figures(result: dict[str, Any]) -> dict[str, Any]:
         "processes": len(processes),
         "modes": modes,
         "tries": tries,
-        "refused": result["processes"][0]["refused"],
+        "tries_processes": len(trying),
+        "refused": trying[0]["refused"] if trying else {},
     }
 
 
@@ -335,9 +334,13 @@ def _medians(process: dict[str, Any]) -> dict[tuple[str, str], tuple[float, floa
     }
 
 
-def _epoch_seconds(work_and_time: tuple[float, float]) -> float:
-    n_images, seconds = work_and_time
-    return seconds * TRAIN_EXAMPLES / n_images
+def _epoch_times(processes: list[dict]) -> dict[tuple[str, str], np.ndarray]:
+    """Returns the seconds of an epoch of each mode and try, (processes,), by kind and name."""
+    return {
+        key: np.array([values[key][1] * TRAIN_EXAMPLES / values[key][0] for values in processes])
+        for key in (processes[0] if processes else ())
+        if key[0] in ("mode", "try")
+    }
 
 
 def _epoch_flops(config: dict[str, Any], forward_passes: int) -> float:

@@ -203,7 +203,8 @@ def bound_blocks(result: dict[str, Any]) -> list[Block]:
         f"step, {finding(scan['to_jit'])}."
     )
     blocks.append(
-        "What was tried on the whole epoch as one program, one at a time, and the speed then:"
+        "What was tried on the whole epoch as one program, one change at a time, and the speed "
+        f"then (processes: {figures['tries_processes']}):"
     )
     blocks.append(Table(("Change", "Epoch", "Speed"), rows))
     return blocks

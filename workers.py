@@ -37,17 +37,25 @@ class Workers:
     An arm is one side of a comparison: a mode, or in a control the same mode twice.
     """
 
-    def __init__(self, arms: Mapping[str, str], options: argparse.Namespace, bar: tqdm) -> None:
+    def __init__(
+        self,
+        arms: Mapping[str, str],
+        options: argparse.Namespace,
+        bar: tqdm,
+        every: Mapping[str, int] | None = None,
+    ) -> None:
         """Starts nothing yet.
 
         Args:
             arms: The mode of each arm, by the arm's name.
             options: The parsed options of the benchmark, which its processes get, too.
             bar: Is moved by modes.process_weight in all for each process.
+            every: Of arms that run in some blocks alone, in which: 3 for the first, fourth, ...
         """
         self._arms = arms
         self._options = options
         self._bar = bar
+        self._every = dict(every or {})
         self._results: dict[str, list[dict[str, Any]]] = {arm: [] for arm in arms}
         self._first_step: list[np.ndarray] | None = None
         self.failures: dict[str, str] = {}
@@ -68,8 +76,14 @@ class Workers:
             self.interrupted = True
 
     def _run_all(self) -> None:
-        order = alternating_order(list(self._arms), self._options.repeats)
-        for position, arm in enumerate(order):
+        order = [
+            (position // len(self._arms), arm)
+            for position, arm in enumerate(
+                alternating_order(list(self._arms), self._options.repeats)
+            )
+        ]
+        order = [(block, arm) for block, arm in order if block % self._every.get(arm, 1) == 0]
+        for position, (block, arm) in enumerate(order):
             if arm in self.failures or (self.failures and self._results[arm]):
                 continue
             say(f"[{position + 1}/{len(order)}] {LADDER[self._arms[arm]]['label']}")
@@ -78,7 +92,6 @@ class Workers:
             except WorkerError as failure:
                 self.failures[arm] = str(failure)
                 continue
-            block = position // len(self._arms)
             result["runs"][0] = {"order": position, "block": block, **result["runs"][0]}
             self._results[arm].append(result)
 
@@ -97,8 +110,12 @@ class Workers:
             first["dataset"],
             first["environment"],
             [result["runs"][0] for result in results],
-            "complete" if len(results) == self._options.repeats else "interrupted",
+            "complete" if len(results) == self.processes(arm) else "interrupted",
         )
+
+    def processes(self, arm: str) -> int:
+        """Returns how many processes an arm has if nothing fails."""
+        return -(-self._options.repeats // self._every.get(arm, 1))
 
     def _run_one(self, arm: str) -> dict[str, Any]:
         mode = self._arms[arm]

@@ -82,9 +82,13 @@ def make_bound(n=6):
         ("mode", "jit_scan", 60_000, epoch_flops / PRODUCTS / 0.95),
         ("try", "two steps in one turn of the loop", 60_000, 2 * epoch_flops / PRODUCTS / 0.95),
     ]
+    parts = {
+        "modes": [sample for sample in samples if sample[0] != "try"],
+        "tries": [sample for sample in samples if sample[1] == "jit_scan" or sample[0] == "try"],
+    }
     processes = [
         process(
-            "all",
+            part,
             samples=[
                 {
                     "kind": kind,
@@ -92,11 +96,11 @@ def make_bound(n=6):
                     "work": work,
                     "seconds": [seconds * (1 + 0.01 * i) * noise for noise in (0.9, 1.0, 1.5)],
                 }
-                for kind, name, work, seconds in samples
+                for kind, name, work, seconds in parts[part]
             ],
-            refused={"XLA: an option": "no such option"},
+            refused={"XLA: an option": "no such option"} if part == "tries" else {},
         )
-        for i in range(n)
+        for i, part in [*((i, "modes") for i in range(n)), *((i, "tries") for i in range(3))]
     ]
     return study("bound", processes=processes)
 

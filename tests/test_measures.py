@@ -126,18 +126,21 @@ def test_bound_times_everything_in_each_round(monkeypatch):
     tries = dict(list(measure_bound.TRIES.items())[:2])
     monkeypatch.setattr(measure_bound, "TRIES", {**tries, **unknown})
     told = Told()
-    raw = measure_bound.measure(tiny_mnist(), CONFIG, "all", False, told)
+    raw = measure_bound.measure(tiny_mnist(), CONFIG, "modes", False, told)
     assert told == [(1, 2), (2, 2)]
     kinds = [sample["kind"] for sample in raw["samples"]]
-    assert kinds == ["peak", "products", "update"] + 6 * ["mode"] + 2 * ["try"]
+    assert kinds == ["peak", "products", "update"] + 6 * ["mode"]
     assert all(len(sample["seconds"]) == 2 for sample in raw["samples"])
-    assert all(sample["work"] == 70 for sample in raw["samples"] if sample["kind"] == "try")
+    raw = measure_bound.measure(tiny_mnist(), CONFIG, "tries", True, told)
+    assert [sample["kind"] for sample in raw["samples"]] == ["mode", "try", "try"]
+    assert all(sample["work"] == 70 for sample in raw["samples"])
+    assert all(len(sample["seconds"]) == 1 for sample in raw["samples"])
     assert list(raw["refused"]) == ["no such option"]
 
 
 def test_range_measures_every_mode_in_each_cell(monkeypatch):
-    monkeypatch.setattr(measure_range, "SHORT_BATCH_SIZES", (1, 16))
-    monkeypatch.setattr(measure_range, "SECONDS_PER_SAMPLE", 0.0)
+    monkeypatch.setattr(measure_range, "SHORT_WIDTHS", {1: (1, 16)})
+    monkeypatch.setattr(measure_range, "SECONDS_PER_SAMPLE", 1e-9)
     told = Told()
     raw = measure_range.measure(tiny_mnist(), CONFIG, "all", True, told)
     assert told == [(1, 2), (2, 2)]

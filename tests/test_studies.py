@@ -56,7 +56,7 @@ def run_study(monkeypatch, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("study, n", [("range", 3), ("bound", 6), ("drift", 3)])
+@pytest.mark.parametrize("study, n", [("range", 3), ("bound", 9), ("drift", 3)])
 def test_a_study_runs_its_parts_in_processes_of_their_own(run_study, study, n):
     run, result, bar = run_study(study)
     assert (result["status"], result["study"], result["failures"]) == ("complete", study, [])
@@ -69,9 +69,9 @@ def test_a_study_runs_its_parts_in_processes_of_their_own(run_study, study, n):
 
 def test_the_short_form_takes_one_process_of_each_part(run_study):
     _, result, bar = run_study("bound", "--quick")
-    (process,) = result["processes"]
-    assert result["short"] and "--short" in process["words"]
-    assert bar.total == studies.STUDIES["bound"].short_weight
+    assert [process["part"] for process in result["processes"]] == ["modes", "tries"]
+    assert result["short"] and all("--short" in p["words"] for p in result["processes"])
+    assert bar.total == pytest.approx(2 * studies.STUDIES["bound"].short_weight)
 
 
 def test_a_failed_process_is_told_and_the_others_kept(run_study):
@@ -99,7 +99,7 @@ def test_ctrl_c_keeps_what_was_finished(run_study, monkeypatch):
 
 def test_nothing_finished_gives_no_file(run_study):
     run, result, _ = run_study("bound", change="sys.exit(3)")
-    assert result is None and len(run.failures) == 6
+    assert result is None and len(run.failures) == 9
 
 
 def test_another_python_runs_the_drift_alone(run_study):
@@ -155,7 +155,7 @@ def test_a_study_goes_with_no_other_action(other, capsys):
 
 def test_the_ladders_processes_are_few_and_the_same_for_every_rung():
     options = studies.ladder_options(parse_options(["--ladder", "--epochs", "7"]))
-    assert (options.epochs, options.repeats) == (2, 6)
+    assert (options.epochs, options.repeats) == (1, 6)
     short = studies.ladder_options(parse_options(["--ladder", "--quick"]))
     assert (short.epochs, short.repeats) == (1, 1)
     expected = sum(process_weight(mode, 1) for mode in LADDER)
