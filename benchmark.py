@@ -16,13 +16,12 @@ import compare_folders
 import result_files
 import stability
 import studies
+from analysis import write_report
 from benchmark_options import parse_options
 from comparison import compare, comparison_without
 from config import data_for_processes
 from environment import hide_paths, load_average, settings_to_clear, steal_seconds
 from modes import MODES, process_weight
-from plots import write_plots
-from study_plots import write_study_plots
 from study_tables import study_text
 from tables import benchmark_text, control_text
 from utils import Interrupted, ScriptError, progress_bar, run_script, say
@@ -49,7 +48,7 @@ def run_prepared(run: Callable[[argparse.Namespace], int], options: argparse.Nam
     """
     result_files.require_writable(options.results_dir)
     studies.check_pythons(options)
-    with data_for_processes(options) as told:
+    with result_files.exclusive(options.results_dir), data_for_processes(options) as told:
         return run(told)
 
 
@@ -63,12 +62,14 @@ def run_all(options: argparse.Namespace) -> int:
     weight = sum(studies.study_weight(study, options) for study in options.studies)
     weight += main_weight(options) if options.main_run else 0
     faults = []
-    with progress_bar(weight, "benchmark") as bar:
+    with progress_bar(weight, "benchmark", shown=not options.no_progress) as bar:
         if options.main_run:
             faults += run_benchmark(options, bar)
         for study in options.studies:
             faults += run_study(study, options, bar)
     say(f"written to {options.results_dir}")
+    if not options.no_report and (options.results_dir / result_files.BENCHMARK_FILE).exists():
+        write_report(options.results_dir)
     if faults:
         raise ScriptError("; ".join(faults))
     return 0
@@ -97,7 +98,8 @@ def run_benchmark(options: argparse.Namespace, bar: tqdm) -> list[str]:
         return [*failures, written]
     say(benchmark_text(results, sys.stdout.encoding))
     warnings = results["comparison"]["warnings"]
-    return ["no speedup: " + "; ".join(warnings)] if warnings else []
+    faults = ["no speedup: " + "; ".join(warnings)] if warnings else []
+    return faults + draw(None, results, options.results_dir)
 
 
 def run_study(study: str, options: argparse.Namespace, bar: tqdm) -> list[str]:
@@ -113,9 +115,29 @@ def run_study(study: str, options: argparse.Namespace, bar: tqdm) -> list[str]:
     if run.interrupted:
         raise Interrupted(f"interrupted in the study {study}; finished processes are written")
     if result and not run.failures:
-        write_study_plots(study, result, options.results_dir)
         say(study_text(study, result, sys.stdout.encoding))
+        run.failures += draw(study, result, options.results_dir)
     return run.failures
+
+
+def draw(study: str | None, result: dict[str, Any], folder: Path) -> list[str]:
+    """Draws the plots of a study, or for None those of both modes.
+
+    Returns:
+        A sentence, if that failed: whatever is wrong with matplotlib here costs nothing else.
+    """
+    try:
+        # Here, as an unusable backend or cache makes matplotlib's import fail.
+        import plots
+        import study_plots
+
+        if study is None:
+            plots.write_plots(result, folder)
+        else:
+            study_plots.write_study_plots(study, result, folder)
+    except Exception as error:
+        return [f"no plots ({error}); the JSON files are whole, and plots.py draws them again"]
+    return []
 
 
 def run_control(options: argparse.Namespace) -> int:
@@ -127,7 +149,8 @@ def run_control(options: argparse.Namespace) -> int:
     """
     controls, faults = {}, []
     path = options.results_dir / result_files.CONTROL_FILE
-    with progress_bar(2 * main_weight(options), "control") as bar:
+    weight = 2 * main_weight(options)
+    with progress_bar(weight, "control", shown=not options.no_progress) as bar:
         for mode in MODES:
             results, failures = measure({"a": mode, "b": mode}, options, bar)
             controls[mode] = results
@@ -183,7 +206,7 @@ def measure(
 
 
 def write_results(results: dict[str, Any], folder: Path) -> list[str]:
-    """Writes the file of each mode that there is, the benchmark's own, and the plots of both.
+    """Writes the file of each mode that there is, and the benchmark's own.
 
     Returns:
         The names of the JSON files.
@@ -192,8 +215,6 @@ def write_results(results: dict[str, Any], folder: Path) -> list[str]:
     files[result_files.BENCHMARK_FILE] = results
     for name, result in files.items():
         result_files.write_json(folder / name, result)
-    if results["status"] == "complete":
-        write_plots(results, folder)
     return list(files)
 
 

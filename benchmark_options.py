@@ -68,6 +68,11 @@ def _add_lengths(parser: OptionParser) -> None:
         help=f"{RIGOROUS_REPEATS} processes per mode, unless --repeats tells (default: off)",
     )
     parser.add_argument(
+        "--no-report",
+        action="store_true",
+        help="do not write the report of the results folder again (default: off)",
+    )
+    parser.add_argument(
         "--repeats",
         type=lambda text: whole_number(text, 1, 1000),
         metavar="N",

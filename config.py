@@ -89,6 +89,11 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         help="use the MNIST files in that folder, never the network (default: off)",
     )
     parser.add_argument(
+        "--no-progress",
+        action="store_true",
+        help="no bar, on a terminal either: plain lines alone (default: off)",
+    )
+    parser.add_argument(
         "--results-dir",
         type=repository_path,
         default=REPOSITORY / "results",

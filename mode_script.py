@@ -96,7 +96,7 @@ def run_mode(mode: str, train_step: Step, options: argparse.Namespace) -> int:
     with memory.stage("loading"):
         data = load_data(options)
     say(f"{LADDER[mode]['label']}, on {device.platform}; MNIST from {data.source}")
-    run = train(train_step, data, config, memory)
+    run = train(train_step, data, config, memory, show_progress=not options.no_progress)
     settings = {**dataclasses.asdict(config), "layer_sizes": model.LAYER_SIZES}
     environment = {
         **describe_environment(REPOSITORY),

@@ -6,21 +6,35 @@ Times are in seconds unless a name says otherwise; MB is 10^6 bytes.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
+import os
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from modes import MODES
-from utils import ScriptError, write_whole
+from utils import BYTES_PER_MB, ScriptError, write_whole
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    import msvcrt
+
+    fcntl = None
 
 SCHEMA_VERSION = 1
 BENCHMARK_FILE = "benchmark_results.json"
 BENCHMARK_KEYS = {"schema_version", "status", "noise", *MODES, "comparison"}
 CONTROL_FILE = "control_results.json"
+LOCK_FILE = "benchmark.lock"  # on Windows alone
+FREE_BYTES = 10_000_000  # what a run's files need at most, with room to spare
 FIRST_STEP_FILE = "first_step.npz"
 STUDY_PROCESS_FILE = "study_process.json"
 
@@ -89,15 +103,48 @@ def require_writable(folder: Path) -> None:
     """Makes the results folder, and tries a file in it: before the training, not after it.
 
     Raises:
-        ScriptError: If the folder cannot be made or written.
+        ScriptError: If the folder cannot be made or written, or its disk is nearly full.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
+        free = shutil.disk_usage(folder).free
     except OSError as error:
         raise ScriptError(
             f"cannot write to {folder}: {error.strerror}; try --results-dir"
         ) from error
+    if free < FREE_BYTES:
+        raise ScriptError(
+            f"{folder} has {free / BYTES_PER_MB:.1f} MB left on its disk, and results take up to "
+            f"{FREE_BYTES / BYTES_PER_MB:.0f} MB; try --results-dir"
+        )
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Keeps other benchmarks out of a results folder: files of two runs would be mixed.
+
+    The lock is the operating system's and ends with the process, however that ends. Where it knows
+    none for this folder, there is none.
+
+    Raises:
+        ScriptError: If another benchmark has the folder.
+    """
+    with ExitStack() as stack:
+        try:
+            if fcntl is None:  # Windows locks no folders
+                file = stack.enter_context(open(folder / LOCK_FILE, "a+", encoding="utf-8"))
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            else:
+                handle = os.open(folder, os.O_RDONLY)
+                stack.callback(os.close, handle)
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
+                raise ScriptError(
+                    f"another benchmark writes to {folder}: wait for its end, or try --results-dir"
+                ) from error
+        yield
 
 
 def write_json(path: Path, result: dict[str, Any]) -> None:

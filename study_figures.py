@@ -8,8 +8,10 @@ from statistics import fmean, median
 from typing import Any
 
 import numpy as np
+from scipy import stats
 from scipy.optimize import nnls
 
+import original
 from comparison import block_ratios, break_even_steps
 from gates import check_gates, count_step_flops
 from intervals import Ratio, paired_ratio
@@ -285,8 +287,9 @@ def drift_figures(result: dict[str, Any]) -> list[dict[str, Any]]:
 
     Returns:
         For each process "jax", "part", "steps" and "step_s" of its records, "growth" (the last
-        record's time over the first one's), "entries_per_step" (those that jnp.greater's cache
-        gains; None where it was emptied in between) and "mb_per_1000_steps" of RSS.
+        record's time over the first one's), "slope" (of the time, as a share of the first record's
+        and per step, by Theil and Sen), "entries_per_step" (those that jnp.greater's cache gains;
+        None where it was emptied in between) and "mb_per_1000_steps" of RSS.
     """
     figures = []
     for process in result["processes"]:
@@ -299,6 +302,7 @@ def drift_figures(result: dict[str, Any]) -> list[dict[str, Any]]:
                 "jax": process["environment"]["jax"],
                 "part": process["part"],
                 "growth": last["step_s"] / first["step_s"],
+                "slope": _slope(process["records"]) / first["step_s"],
                 "entries_per_step": (entries[-1] - entries[0]) / steps if grew else None,
                 "mb_per_1000_steps": 1000 * (last["rss_mb"] - first["rss_mb"]) / steps,
                 "records": process["records"],
@@ -307,9 +311,27 @@ def drift_figures(result: dict[str, Any]) -> list[dict[str, Any]]:
     return figures
 
 
+def original_without_growth(slope: float) -> float:
+    """Estimates the original's speedup without the growth of its eager step.
+
+    Its eager steps are taken to get slower in a straight line, as those measured here do: on
+    average over n steps, 1 + slope * n / 2 times the first one.
+
+    Args:
+        slope: Growth per step, as a share of the first step's time.
+    """
+    n_steps = original.EPOCHS * math.ceil(TRAIN_EXAMPLES / original.BATCH_SIZE)
+    return original.SPEEDUP / (1 + slope * n_steps / 2)
+
+
 def count_parameters(layer_sizes: Sequence[int]) -> int:
     """Counts the weights and biases of a network with these layers."""
     return sum((n_in + 1) * n_out for n_in, n_out in zip(layer_sizes[:-1], layer_sizes[1:]))
+
+
+def _slope(records: list[dict[str, Any]]) -> float:
+    steps, times = zip(*((record["steps"], record["step_s"]) for record in records))
+    return float(stats.theilslopes(times, steps).slope)
 
 
 def _time_ratio(modes: dict[str, Any], mode: str, other: str) -> Ratio:

@@ -106,7 +106,12 @@ def params_sha256(params: model.Params) -> str:
 
 
 def train(
-    train_step: Step, data: data_loader.Mnist, config: Config, memory: MemoryTracker
+    train_step: Step,
+    data: data_loader.Mnist,
+    config: Config,
+    memory: MemoryTracker,
+    *,
+    show_progress: bool = True,
 ) -> dict[str, Any]:
     """Initialises, warms up, trains and evaluates in this process; prints a line an epoch.
 
@@ -127,7 +132,8 @@ def train(
     say(f"warm-up  {warmup['time_ms']:.0f} ms, programs compiled: {warmup['programs_compiled']}")
 
     epochs, accuracies, compiled = [], [], []
-    with memory.stage("training"), progress_bar(config.epochs, "training") as bar:
+    bar = progress_bar(config.epochs, "training", shown=show_progress)
+    with memory.stage("training"), bar:
         for number in range(1, config.epochs + 1):
             compiled_before = compiles.count
             params, epoch = train_epoch(train_step, params, train_data, config, number)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -39,7 +41,7 @@ class OptionError(ScriptError):
 
 
 class Interrupted(ScriptError):
-    """Ctrl-C ended the script after what there was had been written."""
+    """Ctrl-C or SIGTERM ended the script after what there was had been written."""
 
     exit_status = 130
 
@@ -167,7 +169,7 @@ def write_whole(path: Path, content: Any) -> None:  # noqa: ANN401 (any buffer o
         raise
 
 
-def progress_bar(total: float, description: str = "") -> tqdm:
+def progress_bar(total: float, description: str = "", *, shown: bool = True) -> tqdm:
     """Returns a bar on stderr, with an estimate; silent where that is no terminal.
 
     The caller moves it between measurements, never within a timed region.
@@ -175,16 +177,25 @@ def progress_bar(total: float, description: str = "") -> tqdm:
     Args:
         total: The work, in any unit: epochs, or what `update` is called with.
         description: What is done.
+        shown: False for no bar on a terminal either.
     """
     tqdm.monitor_interval = 0  # no thread that redraws the bar during an epoch
     layout = "{desc} {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left"
-    return tqdm(total=total, desc=description, bar_format=layout, leave=False, disable=None)
+    disable = None if shown else True  # None: where stderr is no terminal
+    return tqdm(total=total, desc=description, bar_format=layout, leave=False, disable=disable)
 
 
 def say(line: str = "") -> None:
-    """Prints a line on stdout at once, above a progress bar if there is one."""
-    tqdm.write(line)
-    sys.stdout.flush()
+    """Prints a line on stdout at once, above a progress bar if there is one.
+
+    If who read it has gone (`| head`), the work goes on in silence: its files are still wanted.
+    """
+    try:
+        tqdm.write(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Not closed: Python itself flushes it at the end.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def warn(text: str) -> None:
@@ -193,11 +204,14 @@ def warn(text: str) -> None:
 
 
 def run_script(main: Callable[[], int]) -> int:
-    """Runs a script's main; a ScriptError or Ctrl-C becomes one line on stderr, not a traceback.
+    """Runs a script's main; a ScriptError, Ctrl-C or SIGTERM becomes one line on stderr.
 
     Returns:
-        The exit status: main's own, the ScriptError's (1, 2 or 130), or 130 after Ctrl-C.
+        The exit status: main's own, the ScriptError's (1, 2 or 130), or 130 if it was interrupted.
     """
+    # As Ctrl-C does: what was finished is written, and no process stays behind.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a path may have letters that the console has not
             stream.reconfigure(errors="backslashreplace")

@@ -9,8 +9,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ from modes import LADDER, process_weight
 from run_text import PROGRESS_LINE
 from utils import OptionError, ScriptError, say
 
+# The slowest line, of an epoch under jax.disable_jit, takes half a minute on a slow machine.
+SILENCE_S = 900
 LINES_KEPT = 50  # of what a process printed last, to tell why it failed
 
 
@@ -155,15 +159,21 @@ def alternating_order(arms: Sequence[str], repeats: int) -> list[str]:
     return [arm for block in range(repeats) for arm in (arms if block % 2 == 0 else arms[::-1])]
 
 
-def relay(command: Sequence[str], advance: Callable[[float], object]) -> tuple[int, list[str]]:
+def relay(
+    command: Sequence[str], advance: Callable[[float], object], silence_s: float = SILENCE_S
+) -> tuple[int, list[str]]:
     """Runs a command and repeats its lines at once.
 
     Args:
         command: The command's words.
         advance: Is called, after each line that tells of progress, with the share that was done.
+        silence_s: A process that prints no line for so many seconds hangs, and is ended.
 
     Returns:
         The exit status and the last lines.
+
+    Raises:
+        WorkerError: If the process was ended because it hung.
     """
     lines: deque[str] = deque(maxlen=LINES_KEPT)
     with subprocess.Popen(
@@ -175,7 +185,7 @@ def relay(command: Sequence[str], advance: Callable[[float], object]) -> tuple[i
         env={**worker_variables(os.environ), "PYTHONIOENCODING": "utf-8"},
     ) as process:
         try:
-            for line in process.stdout:
+            for line in _read_lines(process, silence_s):
                 lines.append(line.strip().replace("error: ", "", 1))
                 say(line.rstrip())
                 progress = PROGRESS_LINE.match(line)
@@ -185,6 +195,24 @@ def relay(command: Sequence[str], advance: Callable[[float], object]) -> tuple[i
             process.kill()  # leave no worker behind, whatever ended this script
             raise
     return process.returncode, list(lines)
+
+
+def _read_lines(process: subprocess.Popen, silence_s: float) -> Iterator[str]:
+    while True:
+        start = time.monotonic()
+        watchdog = threading.Timer(silence_s, process.kill)
+        watchdog.start()
+        try:
+            line = process.stdout.readline()
+        finally:
+            watchdog.cancel()
+        if not line and time.monotonic() - start >= silence_s:
+            raise WorkerError(
+                f"{Path(process.args[1]).name} printed nothing for {silence_s:g} s: it was ended"
+            )
+        if not line:
+            return
+        yield line
 
 
 def failure_reason(status: int, lines: Sequence[str]) -> str:
