@@ -48,7 +48,7 @@ def measure(
     for i, (factor, batch_size) in enumerate(chosen, start=1):
         sizes = scaled_layers(factor)
         params = model.init_params(jax.random.key(config.seed), sizes)
-        seconds = _measure_cell(params, first_batch(data, batch_size), 1 if short else ROUNDS)
+        seconds = measure_cell(params, first_batch(data, batch_size), 1 if short else ROUNDS)
         for mode, of_mode in seconds.items():
             cell = {"width_factor": factor, "layer_sizes": sizes, "batch_size": batch_size}
             cells.append({**cell, "mode": mode, "step_s": of_mode})
@@ -62,7 +62,17 @@ def scaled_layers(factor: float) -> list[int]:
     return [first, *(round(size * factor) for size in hidden), last]
 
 
-def _measure_cell(params: model.Params, batch: tuple, rounds: int) -> dict[str, list[float]]:
+def measure_cell(params: model.Params, batch: tuple, rounds: int) -> dict[str, list[float]]:
+    """Measures every step on one batch; the modes take turns.
+
+    Args:
+        params: Parameters of any width.
+        batch: Images (n, 784) float32 and labels (n,) int32.
+        rounds: Samples of each mode.
+
+    Returns:
+        The seconds per step of each round, by mode.
+    """
     n_steps = {}
     for mode, step in STEPS.items():
         _seconds_per_step(step, params, batch, 1)  # compiles

@@ -20,7 +20,7 @@ from matplotlib.ticker import MaxNLocator
 from comparison import FASTER, NO_DIFFERENCE
 from config import REPOSITORY, repository_path
 from modes import MODES
-from result_files import BENCHMARK_FILE, read_results, write_result
+from result_files import BENCHMARK_FILE, read_results, read_version, study_file, write_result
 from run_text import ABSENT
 from tables import describe_run
 from utils import OptionParser, ScriptError, run_script, say
@@ -59,30 +59,37 @@ LINE_STYLES = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Draws the plots again from a folder's result file; returns the exit status."""
-    parser = OptionParser(description=f"Draw the plots again from {BENCHMARK_FILE}, beside it.")
+    """Draws the plots again from a folder's result files; returns the exit status."""
+    parser = OptionParser(description="Draw the plots again from a folder's result files.")
     parser.add_argument(
         "results_dir",
         nargs="?",
         type=repository_path,
         default=REPOSITORY / "results",
         metavar="RESULTS_DIR",
-        help="folder with that file (default: results); a relative folder starts at the repository",
+        help="folder with those files (default: results); a relative folder starts at the repository",
     )
     options = parser.parse_args(argv)
     return run_script(lambda: redraw(options.results_dir))
 
 
 def redraw(folder: Path) -> int:
-    """Draws the plots of a folder's result file; returns the exit status.
+    """Draws the plots of a folder's result files; returns the exit status.
 
     Raises:
         ScriptError: If the file cannot be read or lacks a mode, or a plot cannot be written.
     """
+    import study_plots  # which imports this module
+
     results = read_results(folder / BENCHMARK_FILE)
     if not all(results[mode] for mode in MODES):
         raise ScriptError(f"{folder / BENCHMARK_FILE} lacks a mode: that benchmark failed")
-    for path in write_plots(results, folder):
+    paths = write_plots(results, folder)
+    for study in study_plots.STUDY_PLOTS:
+        path = folder / study_file(study)
+        if path.exists():
+            paths += study_plots.write_study_plots(study, read_version(path), folder)
+    for path in paths:
         say(f"written: {path}")
     return 0
 

@@ -1,4 +1,4 @@
-"""What users meet: interrupts, broken pipes, full disks, two runs at once, bad consoles, odd paths."""
+"""What users meet: interrupts, broken pipes, full disks, two runs at once, consoles, paths."""
 
 import errno
 import json
@@ -47,7 +47,9 @@ import sys
 sys.path[:0] = {paths!r}
 import config, made_up, modes, workers
 config.data_loader.load_mnist = lambda *_, **__: made_up.tiny_mnist()
-workers.LADDER = {{mode: {{**row, "script": f"{scripts}/{{mode}}.py"}} for mode, row in modes.LADDER.items()}}
+workers.LADDER = {{
+    mode: {{**row, "script": f"{scripts}/{{mode}}.py"}} for mode, row in modes.LADDER.items()
+}}
 import benchmark
 sys.exit(benchmark.main(sys.argv[1:]))
 """
@@ -131,7 +133,8 @@ def test_windows_locks_a_file(monkeypatch, tmp_path):
     windows = SimpleNamespace(locking=locking, LK_NBLCK=2)
     monkeypatch.setattr(result_files, "msvcrt", windows, raising=False)
     with (
-        result_files.exclusive(tmp_path), pytest.raises(ScriptError, match="another benchmark"),
+        result_files.exclusive(tmp_path),
+        pytest.raises(ScriptError, match="another benchmark"),
         result_files.exclusive(tmp_path),
     ):
         pass
