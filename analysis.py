@@ -9,6 +9,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import requirements_check  # noqa: F401
+
+# isort: split
 from config import REPOSITORY, repository_path
 from findings import finding_sections, original_section
 from gates import drift

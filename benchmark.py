@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import requirements_check  # noqa: F401
+
+# isort: split
 from tqdm import tqdm
 
 import compare_folders

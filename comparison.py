@@ -139,6 +139,7 @@ def _mode_figures(mode: dict[str, Any]) -> dict[str, Any]:
         "cpu_over_wall": cpu_time / math.fsum(times),
         "programs_compiled": fmean(run["warmup"]["programs_compiled"] for run in mode["runs"]),
         "warmup_parts_ms": _warmup_parts(mode),
+        "device_peak_mb": _device_peak(mode),
     }
 
 
@@ -151,6 +152,12 @@ def _warmup_parts(mode: dict[str, Any]) -> dict[str, float] | None:
         name: fmean(sum(part[name] for part in run["warmup"]["parts"]) for run in mode["runs"])
         for name in names
     }
+
+
+def _device_peak(mode: dict[str, Any]) -> float | None:
+    """Returns the mean of the device's own peak in MB; None on a CPU."""
+    peaks = [run["memory"].get("device_peak_mb") for run in mode["runs"]]
+    return None if None in peaks else fmean(peaks)
 
 
 def _log_times(mode: dict[str, Any]) -> np.ndarray:

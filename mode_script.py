@@ -19,7 +19,15 @@ from modes import LADDER
 from run_text import summary_text
 from steps import Step, with_loss
 from training import first_step_params, train
-from utils import MemoryTracker, OptionError, OptionParser, ScriptError, run_script, say
+from utils import (
+    BYTES_PER_MB,
+    MemoryTracker,
+    OptionError,
+    OptionParser,
+    ScriptError,
+    run_script,
+    say,
+)
 
 
 def main(steps: Mapping[str, Step], argv: Sequence[str] | None = None) -> int:
@@ -83,6 +91,13 @@ def use_platform(platform: str) -> jax.Device:
         ) from error
 
 
+def device_peak_mb(device: jax.Device) -> float | None:
+    """Returns the most memory of its own that a device has held; None where it has none (CPU)."""
+    stats = device.memory_stats() or {}
+    peak = stats.get("peak_bytes_in_use")
+    return None if peak is None else peak / BYTES_PER_MB
+
+
 def run_mode(mode: str, train_step: Step, options: argparse.Namespace) -> int:
     """Trains one mode by the options, prints a summary and writes the mode's result file."""
     refuse_settings()
@@ -118,6 +133,7 @@ def run_mode(mode: str, train_step: Step, options: argparse.Namespace) -> int:
         environment,
         [run],
     )
+    run["memory"]["device_peak_mb"] = device_peak_mb(device)
     path = options.results_dir / result_files.mode_file(mode)
     result_files.write_json(path, result)
     if options.worker:

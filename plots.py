@@ -11,6 +11,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import requirements_check  # noqa: F401
+
+# isort: split
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -67,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         type=repository_path,
         default=REPOSITORY / "results",
         metavar="RESULTS_DIR",
-        help="folder with those files (default: results); a relative folder starts at the repository",
+        help="folder with those files (default: results); a relative one starts at the repository",
     )
     options = parser.parse_args(argv)
     return run_script(lambda: redraw(options.results_dir))
@@ -87,8 +90,9 @@ def redraw(folder: Path) -> int:
     paths = write_plots(results, folder)
     for study in study_plots.STUDY_PLOTS:
         path = folder / study_file(study)
-        if path.exists():
-            paths += study_plots.write_study_plots(study, read_version(path), folder)
+        result = read_version(path) if path.exists() else {"status": "absent"}
+        if result["status"] == "complete":
+            paths += study_plots.write_study_plots(study, result, folder)
     for path in paths:
         say(f"written: {path}")
     return 0

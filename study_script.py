@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import requirements_check  # noqa: F401
+
+# isort: split
 import measure_bound
 import measure_drift
 import measure_inside

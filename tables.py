@@ -80,6 +80,9 @@ def detail_table(results: dict[str, Any], style: str) -> str:
     rows = [
         (name, *(text(figures) for figures in comparison["modes"])) for name, text in DETAIL_ROWS
     ]
+    peaks = [figures.get("device_peak_mb") for figures in comparison["modes"]]
+    if any(peak is not None for peak in peaks):
+        rows.append(("Peak of the device's own memory", *(number(p, "{:.1f} MB") for p in peaks)))
     headers = ("Detail", *(MODES[figures["mode"]]["label"] for figures in comparison["modes"]))
     return tabulate(rows, headers, style, colalign=("left", "right", "right"))
 

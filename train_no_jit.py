@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 
+import requirements_check  # noqa: F401
+
+# isort: split
 import jax
 import numpy as np
 

@@ -6,6 +6,9 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import requirements_check  # noqa: F401
+
+# isort: split
 import jax
 import jax.numpy as jnp
 import numpy as np

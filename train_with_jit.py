@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from functools import partial
 
+import requirements_check  # noqa: F401
+
+# isort: split
 import jax
 import numpy as np
 

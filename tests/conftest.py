@@ -1,7 +1,8 @@
-"""Fixtures of the tests of the data: tiny files in place of MNIST, no network, no pip."""
+"""Warnings of our own code are errors. Fixtures of the tests of the data: no network, no pip."""
 
 import os
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +17,12 @@ from tiny_files import (
 
 import downloads
 import mnist_sources
+
+
+def pytest_configure(config):
+    # By module: what a library warns of in its own code is its own affair.
+    for path in Path(__file__).resolve().parent.parent.glob("*.py"):
+        config.addinivalue_line("filterwarnings", f"error:::{path.stem}$")
 
 
 @pytest.fixture

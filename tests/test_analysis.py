@@ -1,15 +1,17 @@
 """The report: its words follow the data, for made-up results of every kind."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 from made_up import make_benchmark, make_results, make_run, noisy_runs
 from made_up_studies import STUDIES, make_drift, make_ladder, make_range
+from test_readme import committed_file, committed_results
 
 import analysis
 from comparison import comparison_without
-from result_files import BENCHMARK_FILE
+from result_files import BENCHMARK_FILE, study_file
 from study_figures import original_without_growth
 from utils import ScriptError
 
@@ -198,3 +200,34 @@ def test_final_parameters_are_compared_bit_by_bit():
     runs = [make_run([1.0, 1.0], final_params_sha256=name) for name in ("a", "a", "b")]
     text = report(make_benchmark([make_run([4.0, 4.0])] * 3, runs))
     assert "With JIT, the final parameters of all processes are of 2 kinds: not bit-equal." in text
+
+
+def committed_inputs():
+    studies = {name: committed_results(study_file(name)) for name in STUDIES}
+    return analysis.Inputs(committed_results(), studies, "../results/")
+
+
+def test_report_and_committed_results_agree():
+    assert analysis.report_text(committed_inputs()) == committed_file("report/analysis.md")
+
+
+def test_a_changed_figure_changes_the_report():
+    inputs = committed_inputs()
+    inputs.studies["bound"]["processes"][0]["samples"][0]["seconds"] = [1e-3, 1e-3]
+    assert analysis.report_text(inputs) != committed_file("report/analysis.md")
+
+
+def test_the_committed_studies_are_of_one_full_run():
+    inputs = committed_inputs()
+    assert all(study["status"] == "complete" for study in inputs.studies.values())
+    assert not any(study["short"] for study in inputs.studies.values())
+    environment = inputs.results["jit"]["environment"]
+    for study in ("ladder", "range", "bound", "inside"):
+        assert analysis.environment_differences(environment, inputs.studies[study]) == []
+
+
+def test_every_plot_of_the_report_is_committed():
+    paths = re.findall(r"\]\(\.\./(results/[^)]+)\)", committed_file("report/analysis.md"))
+    assert len(paths) == 7
+    for path in paths:
+        assert (analysis.REPOSITORY / path).exists()

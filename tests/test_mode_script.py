@@ -10,6 +10,7 @@ import pytest
 from made_up import N_TEST, N_TRAIN, tiny_mnist
 
 import config
+import mode_script
 import train_no_jit
 import train_variants
 import train_with_jit
@@ -169,3 +170,26 @@ def test_a_training_script_imports_nothing_big_beside_jax():
     command = [sys.executable, "-c", code % ["scipy.stats", "matplotlib", "pip"]]
     done = subprocess.run(command, capture_output=True, text=True, cwd=config.REPOSITORY)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "stats, expected", [(None, None), ({}, None), ({"peak_bytes_in_use": 2_500_000}, 2.5)]
+)
+def test_a_devices_own_memory_is_told_where_it_has_some(
+    run_script, monkeypatch, capsys, stats, expected
+):
+    class Device:
+        platform, device_kind = "gpu", "Made-up GPU"
+
+        def memory_stats(self):
+            return stats
+
+    asked = []
+    monkeypatch.setattr(mode_script, "use_platform", lambda name: asked.append(name) or Device())
+    _, path = run_script("jit", "--epochs", "1", "--platform", "gpu")
+    result = json.loads(path.read_text())
+    assert asked == ["gpu"] and "With JIT, on gpu" in capsys.readouterr().out
+    assert result["runs"][0]["memory"]["device_peak_mb"] == expected
+    environment = result["environment"]
+    assert (environment["device"], environment["device_kind"]) == ("gpu", "Made-up GPU")
+    assert result["config"]["platform"] == "gpu"

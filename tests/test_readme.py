@@ -20,8 +20,8 @@ README = update_readme.README.read_text(encoding="utf-8")
 EMPTY = "\n".join(update_readme.BLOCK.format(name, "") for name in update_readme.BLOCKS)
 
 
-def committed_results(name=BENCHMARK_FILE):
-    """The result file as Git has it: a user's own run may have written another over it."""
+def committed_file(path):
+    """A file's text as Git has it: a user's own run may have written another over it."""
 
     def git(*words, check=False):
         return subprocess.run(["git", *words], capture_output=True, cwd=REPOSITORY, check=check)
@@ -29,7 +29,11 @@ def committed_results(name=BENCHMARK_FILE):
     has_git = (REPOSITORY / ".git").exists() and shutil.which("git")
     if not has_git or git("rev-parse", "--verify", "HEAD").returncode != 0:
         pytest.skip("Git tells no commit: what is committed cannot be told from a user's run")
-    return json.loads(git("show", f":results/{name}", check=True).stdout)
+    return git("show", f":{path}", check=True).stdout.decode("utf-8")
+
+
+def committed_results(name=BENCHMARK_FILE):
+    return json.loads(committed_file(f"results/{name}"))
 
 
 def made_up(name):

@@ -137,3 +137,13 @@ def test_run_is_described_by_configuration_and_machine():
     for part in ("Made-up CPU", "2 cores", "Linux", "CPU; ", "JAX 0.10.2", "Python 3.11.7"):
         assert part in text.splitlines()[1]
     assert "1 epoch, " in tables.describe_run(make_results([1.0], [1.0]))
+
+
+def test_a_devices_own_memory_has_a_row_where_it_is_known():
+    plain = tables.detail_table(make_results(), "pipe")
+    assert "device" not in plain
+    results = make_results()
+    for figures, peak in zip(results["comparison"]["modes"], (12.34, None)):
+        figures["device_peak_mb"] = peak
+    line = tables.detail_table(results, "pipe").splitlines()[-1]
+    assert "Peak of the device's own memory" in line and "12.3 MB" in line and "n/a" in line
