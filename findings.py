@@ -9,8 +9,9 @@ from comparison import FASTER, NO_DIFFERENCE, SLOWER
 from gates import drift
 from intervals import Ratio, unpaired_ratio
 from modes import MODES
+from range_figures import cost_figures, range_figures
 from run_text import SUMMARY_ROWS, number
-from study_figures import cost_figures, inside_figures, ladder_figures, range_figures
+from study_figures import inside_figures, ladder_figures
 from study_tables import ONE_PASS, Table, ratio_text, render
 from tables import times
 

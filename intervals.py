@@ -51,6 +51,11 @@ def unpaired_ratio(numerators: Sequence[float], denominators: Sequence[float]) -
     return _ratio(_difference(*samples), samples, min(map(len, samples)))
 
 
+def geometric_mean(values: Sequence[float]) -> float:
+    """Computes the geometric mean of positive values, (n,)."""
+    return float(np.exp(np.mean(np.log(values))))
+
+
 def best_coverage(n: int) -> float:
     """Returns how often an interval from n values can hold the truth at best: 1 - 2^(1 - n).
 

@@ -9,10 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from bound_figures import bound_figures
 from modes import LADDER
 from plots import new_figure, png_bytes
+from range_figures import NEAR, range_figures
 from result_files import write_result
-from study_figures import NEAR, bound_figures, drift_figures, ladder_figures, range_figures
+from study_figures import drift_figures, ladder_figures
 from study_tables import ONE_PASS, step_text
 from tables import describe
 

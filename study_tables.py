@@ -8,18 +8,12 @@ from typing import Any, NamedTuple, Union
 from tabulate import tabulate
 
 import original
+from bound_figures import bound_figures
 from intervals import Ratio
 from modes import LADDER
+from range_figures import NEAR, range_figures
 from run_text import ABSENT, number
-from study_figures import (
-    NEAR,
-    bound_figures,
-    drift_figures,
-    inside_figures,
-    ladder_figures,
-    original_without_growth,
-    range_figures,
-)
+from study_figures import drift_figures, inside_figures, ladder_figures, original_without_growth
 from tables import console_style, fill, times
 
 # From this growth on, the last record's time over the first one's, a drift is told.

@@ -11,6 +11,8 @@ from test_readme import committed_file, committed_results
 
 import analysis
 from comparison import comparison_without
+from config import REPOSITORY
+from report_sections import Inputs, environment_differences
 from result_files import BENCHMARK_FILE, study_file
 from study_figures import original_without_growth
 from utils import ScriptError
@@ -20,7 +22,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 
 def report(results, **studies):
     """The report in one line of words, so that line breaks do not matter."""
-    text = analysis.report_text(analysis.Inputs(results, studies, "../results/"))
+    text = analysis.report_text(Inputs(results, studies, "../results/"))
     return " ".join(text.split())
 
 
@@ -204,7 +206,7 @@ def test_final_parameters_are_compared_bit_by_bit():
 
 def committed_inputs():
     studies = {name: committed_results(study_file(name)) for name in STUDIES}
-    return analysis.Inputs(committed_results(), studies, "../results/")
+    return Inputs(committed_results(), studies, "../results/")
 
 
 def test_report_and_committed_results_agree():
@@ -223,11 +225,11 @@ def test_the_committed_studies_are_of_one_full_run():
     assert not any(study["short"] for study in inputs.studies.values())
     environment = inputs.results["jit"]["environment"]
     for study in ("ladder", "range", "bound", "inside"):
-        assert analysis.environment_differences(environment, inputs.studies[study]) == []
+        assert environment_differences(environment, inputs.studies[study]) == []
 
 
 def test_every_plot_of_the_report_is_committed():
     paths = re.findall(r"\]\(\.\./(results/[^)]+)\)", committed_file("report/analysis.md"))
     assert len(paths) == 7
     for path in paths:
-        assert (analysis.REPOSITORY / path).exists()
+        assert (REPOSITORY / path).exists()

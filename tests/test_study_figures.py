@@ -21,17 +21,10 @@ from made_up_studies import (
 )
 
 import original
+from bound_figures import bound_figures
 from modes import LADDER
-from study_figures import (
-    bound_figures,
-    cost_figures,
-    crossing,
-    drift_figures,
-    fit_step,
-    inside_figures,
-    ladder_figures,
-    range_figures,
-)
+from range_figures import cost_figures, crossing, fit_step, range_figures
+from study_figures import drift_figures, inside_figures, ladder_figures
 
 
 def through_json(result):
