@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -27,6 +28,9 @@ PLOTS = {
     "loss_curve.png": "Training loss without and with JIT",
     "accuracy_curve.png": "Test accuracy without and with JIT",
 }
+
+
+ENVIRONMENT_KEYS = ("cpu_model", "cores_usable", "jax", "python", "commit")
 
 
 class Inputs(NamedTuple):
@@ -227,7 +231,9 @@ def study_section(name: str, inputs: Inputs) -> str:
         return "\n\n".join(parts)
     if study["short"]:
         parts.append("In short form: fewer processes and samples.")
-    differences = environment_differences(inputs.results["jit"]["environment"], study)
+    # The drift's table names the version of each row: there may be several.
+    keys = ENVIRONMENT_KEYS[:2] if name == "drift" else ENVIRONMENT_KEYS
+    differences = environment_differences(inputs.results["jit"]["environment"], study, keys)
     if differences:
         parts.append(f"Measured in another environment than the above: {'; '.join(differences)}.")
     parts.append(markdown(study_blocks(name, study)))
@@ -236,11 +242,13 @@ def study_section(name: str, inputs: Inputs) -> str:
     return "\n\n".join(parts)
 
 
-def environment_differences(environment: dict[str, Any], study: dict[str, Any]) -> list[str]:
+def environment_differences(
+    environment: dict[str, Any], study: dict[str, Any], keys: Sequence[str]
+) -> list[str]:
     """Returns what differs between the benchmark's environment and that of a study's processes."""
     places = study["modes"].values() if "modes" in study else study["processes"]
     differences = []
-    for key in ("cpu_model", "cores_usable", "jax", "python", "commit"):
+    for key in keys:
         values = {str(place["environment"].get(key)) for place in places}
         if values != {str(environment.get(key))}:
             differences.append(f"{key} {', '.join(sorted(values))}")

@@ -51,8 +51,9 @@ studies.StudyRun._run_process = run_process
 def checkout(tmp_path_factory):
     """A copy of what the README speaks of, and two results folders A and B."""
     folder = tmp_path_factory.mktemp("checkout")
-    for path in [*REPOSITORY.glob("*.py"), REPOSITORY / "README.md"]:
-        shutil.copy(path, folder)
+    for path in REPOSITORY.iterdir():
+        if path.suffix in (".py", ".md", ".txt"):
+            shutil.copy(path, folder)
     for name in ("results", "A", "B"):
         shutil.copytree(REPOSITORY / "results", folder / name)
     (folder / "report").mkdir()
