@@ -126,10 +126,13 @@ def noise_lines(results: dict[str, Any]) -> list[str]:
     environment, noise = results["jit"]["environment"], results["noise"]
     steal = number(noise["steal_share"], "{:.1%}")
     governor = environment["cpu_governor"]
+    quota = environment.get("cores_quota")  # results of earlier versions lack it
     lines = [
         f"Load average {number(noise['load_average_at_start'], '{:.2f}')} at the start; cores: "
-        f"{environment['cores_usable']} usable of {environment['cores_visible']} visible; steal "
-        f"{steal} of the time" + (f"; governor {governor}" if governor else "")
+        f"{environment['cores_usable']} usable of {environment['cores_visible']} visible"
+        + (f" (CPU time limited to that of {quota:g})" if quota else "")
+        + f"; steal {steal} of the time"
+        + (f"; governor {governor}" if governor else "")
     ]
     if environment["commit"]:
         clean = "unchanged" if environment["tree_clean"] else "changed since"

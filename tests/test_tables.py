@@ -92,7 +92,10 @@ def test_noise_lines_tell_load_cores_and_settings():
     text = " ".join(tables.noise_lines(results))
     assert "Load average 0.25" in text and "2 usable of 4 visible" in text and "steal 0.1%" in text
     assert "Commit 0123456789, files unchanged" in text
-    assert "Cleared" not in text and "Settings" not in text
+    assert "Cleared" not in text and "Settings" not in text and "limited" not in text
+    results["jit"]["environment"]["cores_quota"] = 0.5
+    text = " ".join(tables.noise_lines(results))
+    assert "2 usable of 4 visible (CPU time limited to that of 0.5); steal" in text
     results["noise"]["settings_cleared"] = ["JAX_ENABLE_X64"]
     results["jit"]["environment"]["settings_honoured"] = {"XLA_FLAGS": "--xla_x=1"}
     results["jit"]["environment"]["cpu_governor"] = "powersave"
