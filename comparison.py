@@ -132,7 +132,13 @@ def _mode_figures(mode: dict[str, Any]) -> dict[str, Any]:
         "cpu_over_wall": cpu_time / math.fsum(times),
         "programs_compiled": fmean(run["warmup"]["programs_compiled"] for run in mode["runs"]),
         "warmup_parts_ms": _warmup_parts(mode),
+        "device_peak_mb": _device_peak(mode),
     }
+
+
+def _device_peak(mode: dict[str, Any]) -> float | None:
+    peaks = [run["memory"]["device_peak_mb"] for run in mode["runs"]]
+    return None if None in peaks else fmean(peaks)
 
 
 def _warmup_parts(mode: dict[str, Any]) -> dict[str, float] | None:

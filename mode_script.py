@@ -17,7 +17,19 @@ from config import MODES, REPOSITORY, add_training_options, config_from_options,
 from environment import describe_environment, settings_to_clear
 from run_text import summary_text
 from training import TrainStep, first_step_params, train
-from utils import MemoryTracker, OptionError, OptionParser, ScriptError, run_script, say
+from utils import (
+    BYTES_PER_MB,
+    MemoryTracker,
+    OptionError,
+    OptionParser,
+    ScriptError,
+    run_script,
+    say,
+)
+
+# The names to ask JAX for, one after the other. By its own "gpu" it wants all of them at once, and
+# fails on every machine (https://github.com/jax-ml/jax/issues/25315).
+JAX_PLATFORMS = {"gpu": ("cuda", "rocm")}
 
 
 def main(mode: str, train_step: TrainStep, argv: Sequence[str] | None = None) -> int:
@@ -61,15 +73,30 @@ def use_platform(platform: str) -> jax.Device:
     Raises:
         OptionError: If JAX finds no such device.
     """
-    jax.config.update("jax_platforms", platform)
+    reasons = []
+    for name in JAX_PLATFORMS.get(platform, (platform,)):
+        jax.config.update("jax_platforms", name)
+        try:
+            return jax.devices()[0]
+        except (RuntimeError, AssertionError) as error:  # JAX 0.4.38 to 0.12 assert for cuda
+            first_line = (str(error).splitlines() or [f"no {name} device"])[0]
+            reasons.append(first_line.partition(" (set JAX_PLATFORMS")[0])
+    raise OptionError(
+        f"JAX finds no {platform} here: try --platform cpu, or install a build of JAX for it "
+        f"({'; '.join(reasons)})"
+    )
+
+
+def device_peak_mb(device: jax.Device) -> float | None:
+    """Returns the most memory of its own that a device has used, in MB (10^6 bytes).
+
+    None if it keeps no such figure, as the CPU does not: there all memory is the process's.
+    """
     try:
-        return jax.devices()[0]
-    except RuntimeError as error:
-        reason = str(error).splitlines()[0].partition(" (set JAX_PLATFORMS")[0]
-        raise OptionError(
-            f"JAX finds no {platform} here: try --platform cpu, or install a build of JAX for it "
-            f"({reason})"
-        ) from error
+        peak = (device.memory_stats() or {}).get("peak_bytes_in_use")
+    except RuntimeError:  # a device that does not implement it
+        return None
+    return None if peak is None or peak < 0 else peak / BYTES_PER_MB
 
 
 def run_mode(mode: str, train_step: TrainStep, options: argparse.Namespace) -> int:
@@ -86,6 +113,7 @@ def run_mode(mode: str, train_step: TrainStep, options: argparse.Namespace) -> i
         data = load_data(options)
     say(f"{MODES[mode]['label']}, on {device.platform}; MNIST from {data.source}")
     run = train(train_step, data, config, memory)
+    run["memory"]["device_peak_mb"] = device_peak_mb(device)
     settings = {**dataclasses.asdict(config), "layer_sizes": model.LAYER_SIZES}
     environment = {
         **describe_environment(REPOSITORY),

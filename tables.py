@@ -74,6 +74,9 @@ def detail_table(results: dict[str, Any], style: str) -> str:
     rows = [
         (name, *(text(figures) for figures in comparison["modes"])) for name, text in DETAIL_ROWS
     ]
+    peaks = [figures.get("device_peak_mb") for figures in comparison["modes"]]
+    if any(peaks):  # the CPU has no memory of its own, and results of earlier versions no such key
+        rows.append((DEVICE_ROW, *(number(peak, "{:.1f} MB") for peak in peaks)))
     headers = ("Detail", *(MODES[figures["mode"]]["label"] for figures in comparison["modes"]))
     return tabulate(rows, headers, style, colalign=("left", "right", "right"))
 
@@ -156,7 +159,7 @@ def describe_run(results: dict[str, Any]) -> str:
         f"MLP {layers} on MNIST, {epochs}, batch {config['batch_size']}, "
         f"SGD {config['learning_rate']:g}, seed {config['seed']}\n"
         f"{environment['cpu_model']}, {cores}, {environment['os']}; "
-        f"{environment['device'].upper()}; JAX {environment['jax']}, Python {environment['python']}"
+        f"{_device(environment)}; JAX {environment['jax']}, Python {environment['python']}"
     )
 
 
@@ -198,6 +201,12 @@ def epoch_table(result: dict[str, Any], style: str) -> str:
     return tabulate(rows, headers, style, colalign=("right",) * 4, disable_numparse=True)
 
 
+def _device(environment: dict[str, Any]) -> str:
+    platform = environment["device"].upper()
+    # The CPU's kind is "cpu", and its model stands in the line already.
+    return platform if platform == "CPU" else f"{platform} ({environment['device_kind']})"
+
+
 def _times(ratio: float) -> str:
     return f"{ratio:.2f}\N{MULTIPLICATION SIGN}"
 
@@ -206,7 +215,9 @@ def _fill(sentence: str) -> str:
     return textwrap.fill(sentence, CONSOLE_COLUMNS)
 
 
-# The rows of the second table: name, and figure of one of the comparison's modes.
+# The row of the second table that only a device with memory of its own has.
+DEVICE_ROW = "Peak memory on the device"
+# The other rows of the second table: name, and figure of one of the comparison's modes.
 DETAIL_ROWS = (
     ("Median epoch", lambda m: f"{m['median_epoch_s']:.3f} s"),
     ("Its median absolute deviation", lambda m: f"{m['epoch_mad_s']:.3f} s"),

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from made_up import make_benchmark, make_mode, make_results, noisy_runs
+from made_up import MEMORY, make_benchmark, make_mode, make_results, make_run, noisy_runs
 
 import run_text
 import tables
@@ -140,3 +140,22 @@ def test_run_is_described_by_configuration_and_machine():
     for part in ("Made-up CPU", "2 cores", "Linux", "CPU; ", "JAX 0.10.2", "Python 3.11.7"):
         assert part in text.splitlines()[1]
     assert "1 epoch, " in tables.describe_run(make_results([1.0], [1.0]))
+
+
+def test_a_device_is_told_with_its_kind_and_its_own_memory():
+    cpu = make_results()
+    assert "; CPU; JAX" in tables.describe_run(cpu)
+    assert tables.DEVICE_ROW not in tables.detail_table(cpu, "plain")
+
+    def runs(*peaks):
+        return [make_run([1.0], memory={**MEMORY, "device_peak_mb": peak}) for peak in peaks]
+
+    gpu = make_benchmark(runs(10.0, 20.0), runs(30.0, None))
+    gpu["jit"]["environment"].update(device="gpu", device_kind="Made-up GPU")
+    assert "; GPU (Made-up GPU); JAX" in tables.describe_run(gpu)
+    assert re.search(
+        rf"{tables.DEVICE_ROW} +15\.0 MB +n/a$", tables.detail_table(gpu, "plain"), re.MULTILINE
+    )
+    del gpu["comparison"]["modes"][0]["device_peak_mb"]  # as in a file of an earlier version
+    del gpu["comparison"]["modes"][1]["device_peak_mb"]
+    assert tables.DEVICE_ROW not in tables.detail_table(gpu, "plain")
