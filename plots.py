@@ -5,6 +5,8 @@ Reads the result object and nothing else, so that each plot can be drawn again f
 
 from __future__ import annotations
 
+import requirements_check  # noqa: F401 (ends the script if a package is missing)
+
 import sys
 from collections.abc import Sequence
 from io import BytesIO

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import requirements_check  # noqa: F401 (ends the script if a package is missing)
+
 import re
 import sys
 from collections.abc import Sequence
