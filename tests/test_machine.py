@@ -58,6 +58,15 @@ def quota_v1(folder, quota):
         (
             {
                 SELF: "0::/a/b\n",
+                f"{V2}/a/b/cpu.max": "300000 100000\n",
+                f"{V2}/a/cpu.max": "200000 100000\n",
+            },
+            2.0,
+            2,
+        ),
+        (
+            {
+                SELF: "0::/a/b\n",
                 f"{V2}/a/b/cpu.max": "100000 100000\n",
                 f"{V2}/a/cpu.max": "200000 100000\n",
             },
