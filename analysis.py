@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import requirements_check  # noqa: F401 (ends the script if a package is missing)
+
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import requirements_check  # noqa: F401
-
-# isort: split
 from config import REPOSITORY, repository_path
 from findings import finding_sections, original_section
 from modes import MODES

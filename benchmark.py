@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import requirements_check  # noqa: F401 (ends the script if a package is missing)
+
 import argparse
 import os
 import sys
@@ -10,9 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import requirements_check  # noqa: F401
-
-# isort: split
 from tqdm import tqdm
 
 import compare_folders

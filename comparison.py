@@ -143,6 +143,11 @@ def _mode_figures(mode: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _device_peak(mode: dict[str, Any]) -> float | None:
+    peaks = [run["memory"]["device_peak_mb"] for run in mode["runs"]]
+    return None if None in peaks else fmean(peaks)
+
+
 def _warmup_parts(mode: dict[str, Any]) -> dict[str, float] | None:
     """Returns the mean of each part of the warm-up over the runs, summed over batch shapes."""
     names = ("trace_ms", "lower_ms", "compile_ms", "first_run_ms")

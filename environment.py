@@ -5,7 +5,6 @@ Never imports JAX. No host name, user name or path is recorded.
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 import re
@@ -16,6 +15,9 @@ from pathlib import Path
 
 import psutil
 
+import machine
+
+GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
 # JAX reads its settings from JAX_*: among them are x64, the switch that turns JIT off, a
 # compilation cache and another PRNG. Python's debugging aids slow down the eager mode above all.
@@ -42,10 +44,11 @@ def describe_environment(repository: Path) -> dict[str, object]:
         **{package: metadata.version(package) for package in PACKAGES},
         "os": platform.system(),
         "machine": platform.machine(),
-        "cpu_model": _cpu_model(),
+        "cpu_model": machine.cpu_model(),
         "cores_visible": os.cpu_count(),
-        "cores_usable": usable_cores(),
-        "cpu_governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "cores_usable": machine.usable_cores(),
+        "cores_quota": machine.quota_cores(),
+        "cpu_governor": machine.first_line(GOVERNOR),
         "settings_honoured": honoured_settings(os.environ),
         **_commit(repository),
     }
@@ -81,9 +84,12 @@ def worker_variables(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def load_average() -> float | None:
-    """Returns the system's load over the last minute; None where it has no such figure."""
+    """Returns the system's load over the last minute; None where it has no such figure.
+
+    Windows has none. psutil would make one up there, by a thread that runs while the clock does.
+    """
     try:
-        return psutil.getloadavg()[0]
+        return os.getloadavg()[0]
     except (AttributeError, OSError):
         return None
 
@@ -91,45 +97,6 @@ def load_average() -> float | None:
 def steal_seconds() -> float | None:
     """Returns the CPU time that the hypervisor gave to others since the start; None if unknown."""
     return getattr(psutil.cpu_times(), "steal", None)
-
-
-def usable_cores() -> int | None:
-    """Returns the cores that this process may use: by affinity and by the container's limit."""
-    # macOS and Windows have no affinity call in Python's standard library.
-    has_affinity = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
-    limit = _cgroup_cores()
-    return cores if cores is None or limit is None else min(cores, limit)
-
-
-def _cgroup_cores() -> int | None:
-    # Version 2 of cgroups has quota and period in one file ("max" for no quota), version 1 in two.
-    quota, _, period = (_first_line("/sys/fs/cgroup/cpu.max") or "").partition(" ")
-    if not period:
-        quota = _first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") or ""
-        period = _first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us") or ""
-    if not (quota.isdigit() and period.isdigit() and int(period)):
-        return None
-    return max(1, math.ceil(int(quota) / int(period)))
-
-
-def _cpu_model() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as cpuinfo:
-            for line in cpuinfo:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass  # not Linux
-    return platform.processor() or platform.machine()
-
-
-def _first_line(path: str) -> str | None:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.readline().strip()
-    except OSError:
-        return None
 
 
 def _commit(repository: Path) -> dict[str, object]:

@@ -29,6 +29,10 @@ from utils import (
     say,
 )
 
+# The names to ask JAX for, one after the other. By its own "gpu" it wants all of them at once, and
+# fails on every machine (https://github.com/jax-ml/jax/issues/25315).
+JAX_PLATFORMS = {"gpu": ("cuda", "rocm")}
+
 
 def main(steps: Mapping[str, Step], argv: Sequence[str] | None = None) -> int:
     """Runs a training script: parses its options and trains its mode.
@@ -80,22 +84,30 @@ def use_platform(platform: str) -> jax.Device:
     Raises:
         OptionError: If JAX finds no such device.
     """
-    jax.config.update("jax_platforms", platform)
-    try:
-        return jax.devices()[0]
-    except RuntimeError as error:
-        reason = str(error).splitlines()[0].partition(" (set JAX_PLATFORMS")[0]
-        raise OptionError(
-            f"JAX finds no {platform} here: try --platform cpu, or install a build of JAX for it "
-            f"({reason})"
-        ) from error
+    reasons = []
+    for name in JAX_PLATFORMS.get(platform, (platform,)):
+        jax.config.update("jax_platforms", name)
+        try:
+            return jax.devices()[0]
+        except (RuntimeError, AssertionError) as error:  # JAX 0.4.38 to 0.12 assert for cuda
+            first_line = (str(error).splitlines() or [f"no {name} device"])[0]
+            reasons.append(first_line.partition(" (set JAX_PLATFORMS")[0])
+    raise OptionError(
+        f"JAX finds no {platform} here: try --platform cpu, or install a build of JAX for it "
+        f"({'; '.join(reasons)})"
+    )
 
 
 def device_peak_mb(device: jax.Device) -> float | None:
-    """Returns the most memory of its own that a device has held; None where it has none (CPU)."""
-    stats = device.memory_stats() or {}
-    peak = stats.get("peak_bytes_in_use")
-    return None if peak is None else peak / BYTES_PER_MB
+    """Returns the most memory of its own that a device has used, in MB (10^6 bytes).
+
+    None if it keeps no such figure, as the CPU does not: there all memory is the process's.
+    """
+    try:
+        peak = (device.memory_stats() or {}).get("peak_bytes_in_use")
+    except RuntimeError:  # a device that does not implement it
+        return None
+    return None if peak is None or peak < 0 else peak / BYTES_PER_MB
 
 
 def run_mode(mode: str, train_step: Step, options: argparse.Namespace) -> int:
@@ -112,6 +124,7 @@ def run_mode(mode: str, train_step: Step, options: argparse.Namespace) -> int:
         data = load_data(options)
     say(f"{LADDER[mode]['label']}, on {device.platform}; MNIST from {data.source}")
     run = train(train_step, data, config, memory, show_progress=not options.no_progress)
+    run["memory"]["device_peak_mb"] = device_peak_mb(device)
     settings = {**dataclasses.asdict(config), "layer_sizes": model.LAYER_SIZES}
     environment = {
         **describe_environment(REPOSITORY),
@@ -133,7 +146,6 @@ def run_mode(mode: str, train_step: Step, options: argparse.Namespace) -> int:
         environment,
         [run],
     )
-    run["memory"]["device_peak_mb"] = device_peak_mb(device)
     path = options.results_dir / result_files.mode_file(mode)
     result_files.write_json(path, result)
     if options.worker:

@@ -5,15 +5,14 @@ Reads the result object and nothing else, so that each plot can be drawn again f
 
 from __future__ import annotations
 
+import requirements_check  # noqa: F401 (ends the script if a package is missing)
+
 import sys
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import requirements_check  # noqa: F401
-
-# isort: split
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

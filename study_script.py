@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import requirements_check  # noqa: F401 (ends the script if a package is missing)
+
 import argparse
 import dataclasses
 import sys
 from pathlib import Path
 from typing import Any
 
-import requirements_check  # noqa: F401
-
-# isort: split
 import measure_bound
 import measure_drift
 import measure_inside

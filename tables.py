@@ -81,8 +81,8 @@ def detail_table(results: dict[str, Any], style: str) -> str:
         (name, *(text(figures) for figures in comparison["modes"])) for name, text in DETAIL_ROWS
     ]
     peaks = [figures.get("device_peak_mb") for figures in comparison["modes"]]
-    if any(peak is not None for peak in peaks):
-        rows.append(("Peak of the device's own memory", *(number(p, "{:.1f} MB") for p in peaks)))
+    if any(peaks):  # the CPU has no memory of its own, and results of earlier versions no such key
+        rows.append((DEVICE_ROW, *(number(peak, "{:.1f} MB") for peak in peaks)))
     headers = ("Detail", *(MODES[figures["mode"]]["label"] for figures in comparison["modes"]))
     return tabulate(rows, headers, style, colalign=("left", "right", "right"))
 
@@ -135,10 +135,13 @@ def noise_lines(results: dict[str, Any]) -> list[str]:
     environment, noise = results["jit"]["environment"], results["noise"]
     steal = number(noise["steal_share"], "{:.1%}")
     governor = environment["cpu_governor"]
+    quota = environment.get("cores_quota")  # results of earlier versions lack it
     lines = [
         f"Load average {number(noise['load_average_at_start'], '{:.2f}')} at the start; cores: "
-        f"{environment['cores_usable']} usable of {environment['cores_visible']} visible; steal "
-        f"{steal} of the time" + (f"; governor {governor}" if governor else "")
+        f"{environment['cores_usable']} usable of {environment['cores_visible']} visible"
+        + (f" (CPU time limited to that of {quota:g})" if quota else "")
+        + f"; steal {steal} of the time"
+        + (f"; governor {governor}" if governor else "")
     ]
     if environment["commit"]:
         clean = "unchanged" if environment["tree_clean"] else "changed since"
@@ -166,7 +169,7 @@ def describe(config: dict[str, Any], environment: dict[str, Any]) -> str:
         f"MLP {layers} on MNIST, {epochs}, batch {config['batch_size']}, "
         f"SGD {config['learning_rate']:g}, seed {config['seed']}\n"
         f"{environment['cpu_model']}, {cores}, {environment['os']}; "
-        f"{environment['device'].upper()}; JAX {environment['jax']}, Python {environment['python']}"
+        f"{_device(environment)}; JAX {environment['jax']}, Python {environment['python']}"
     )
 
 
@@ -208,6 +211,12 @@ def epoch_table(result: dict[str, Any], style: str) -> str:
     return tabulate(rows, headers, style, colalign=("right",) * 4, disable_numparse=True)
 
 
+def _device(environment: dict[str, Any]) -> str:
+    platform = environment["device"].upper()
+    # The CPU's kind is "cpu", and its model stands in the line already.
+    return platform if platform == "CPU" else f"{platform} ({environment['device_kind']})"
+
+
 def times(ratio: float) -> str:
     """Returns a ratio with two digits and the sign for times."""
     return f"{ratio:.2f}\N{MULTIPLICATION SIGN}"
@@ -218,7 +227,9 @@ def fill(sentence: str) -> str:
     return textwrap.fill(sentence, CONSOLE_COLUMNS)
 
 
-# The rows of the second table: name, and figure of one of the comparison's modes.
+# The row of the second table that only a device with memory of its own has.
+DEVICE_ROW = "Peak memory on the device"
+# The other rows of the second table: name, and figure of one of the comparison's modes.
 DETAIL_ROWS = (
     ("Median epoch", lambda m: f"{m['median_epoch_s']:.3f} s"),
     ("Its median absolute deviation", lambda m: f"{m['epoch_mad_s']:.3f} s"),

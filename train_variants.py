@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import requirements_check  # noqa: F401 (ends the script if a package is missing)
+
 import sys
 from functools import partial
 from pathlib import Path
 
-import requirements_check  # noqa: F401
-
-# isort: split
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import requirements_check  # noqa: F401 (ends the script if a package is missing)
+
 import sys
 from functools import partial
 
-import requirements_check  # noqa: F401
-
-# isort: split
 import jax
 import numpy as np
 

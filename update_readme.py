@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import requirements_check  # noqa: F401 (ends the script if a package is missing)
+
 import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import requirements_check  # noqa: F401
-
-# isort: split
 from config import REPOSITORY
 from modes import MODES
 from result_files import BENCHMARK_FILE, read_version, study_file, write_result

@@ -11,7 +11,13 @@ from mnist_sources import IMAGE_PIXELS
 
 N_TRAIN, N_TEST = 70, 30
 STAGE = {"stage": "training", "rss_before_mb": 380.0, "rss_after_mb": 390.0, "peak_mb": 400.0}
-MEMORY = {"peak_mb": 400.0, "delta_mb": 20.0, "peak_source": "VmHWM", "stages": [STAGE]}
+MEMORY = {
+    "peak_mb": 400.0,
+    "delta_mb": 20.0,
+    "peak_source": "VmHWM",
+    "stages": [STAGE],
+    "device_peak_mb": None,
+}
 WARMUP = {
     "time_ms": 123.4,
     "programs_compiled": 2,
@@ -38,6 +44,7 @@ ENVIRONMENT = {
     "cores_visible": 4,
     "cores_usable": 2,
     "device": "cpu",
+    "device_kind": "cpu",
     "cpu_governor": None,
     "settings_honoured": {},
     "commit": "0123456789abcdef",

@@ -2,8 +2,10 @@
 
 import json
 import platform
+import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ import train_variants
 import train_with_jit
 from modes import LADDER
 from studies import STUDIES
+from utils import OptionError
 
 MAINS = {"no_jit": train_no_jit.main, "jit": train_with_jit.main}
 
@@ -54,6 +57,7 @@ def test_script_prints_a_line_an_epoch_and_writes_its_result(run_script, capsys,
     (run,) = result["runs"]
     stages = [stage["stage"] for stage in run["memory"]["stages"]]
     assert stages == ["loading", "initialisation", "warm-up", "training"]
+    assert run["memory"]["device_peak_mb"] is None  # on the CPU
 
     out, err = capsys.readouterr()
     assert err == ""
@@ -129,16 +133,89 @@ def test_nn_relu_trains_alike(run_script, mode):
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
+@pytest.mark.parametrize("platform", ["gpu", "tpu"])
 @pytest.mark.parametrize("script", ["train_no_jit.py", "train_with_jit.py"])
-def test_a_missing_platform_is_one_line_and_status_2(tmp_path, script):
-    # A process of its own: JAX chooses its platform once. No machine has both.
-    words = ["--platform", "tpu", "--results-dir", str(tmp_path)]
+def test_a_missing_platform_is_one_line_and_status_2(tmp_path, script, platform):
+    if platform == "gpu" and gpu_builds():
+        pytest.skip("this JAX may find a GPU")
+    # A process of its own: JAX chooses its platform once.
+    words = ["--platform", platform, "--results-dir", str(tmp_path)]
     command = [sys.executable, str(config.REPOSITORY / script), *words]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("error: JAX finds no tpu here")
+    assert done.stderr.startswith(f"error: JAX finds no {platform} here")
     assert list(tmp_path.iterdir()) == []
+
+
+def gpu_builds():
+    names = [distribution.metadata["Name"] or "" for distribution in metadata.distributions()]
+    return [name for name in names if re.match(r"jax[-_](cuda|rocm)", name)]
+
+
+class Gpu:
+    """A device as JAX gives it, whose figures a test decides."""
+
+    platform, device_kind = "gpu", "Made-up GPU"
+
+    def __init__(self, stats=None):
+        self.stats = stats
+
+    def memory_stats(self):
+        if isinstance(self.stats, Exception):
+            raise self.stats
+        return self.stats
+
+
+@pytest.mark.parametrize("build", ["cuda", "rocm", None])
+def test_gpu_asks_jax_for_one_platform_after_the_other(monkeypatch, build):
+    # As JAX does it: "gpu" would want both, and a name that is not there raises one or the other.
+    asked = []
+
+    def devices():
+        if asked[-1] == build:
+            return [Gpu()]
+        raise AssertionError if asked[-1] == "cuda" else RuntimeError("no such backend (set JAX_P")
+
+    monkeypatch.setattr(mode_script.jax.config, "update", lambda _, name: asked.append(name))
+    monkeypatch.setattr(mode_script.jax, "devices", devices)
+    if build:
+        assert mode_script.use_platform("gpu").device_kind == "Made-up GPU"
+        assert asked == (["cuda"] if build == "cuda" else ["cuda", "rocm"])
+    else:
+        with pytest.raises(OptionError, match=r"no gpu here.*\(no cuda device; no such backend"):
+            mode_script.use_platform("gpu")
+
+
+@pytest.mark.parametrize(
+    "stats, peak",
+    [
+        ({"bytes_in_use": 1, "peak_bytes_in_use": 2_500_000}, 2.5),
+        ({"peak_bytes_in_use": 0}, 0.0),
+        ({"peak_bytes_in_use": -1}, None),  # JAX's word for "not known"
+        ({"bytes_in_use": 1}, None),
+        ({}, None),
+        (None, None),
+        (RuntimeError("UNIMPLEMENTED"), None),
+        (NotImplementedError(), None),
+    ],
+)
+def test_peak_of_a_device_is_its_own_figure_if_it_has_one(stats, peak):
+    assert mode_script.device_peak_mb(Gpu(stats)) == peak
+
+
+@pytest.mark.parametrize("mode", MAINS)
+def test_a_run_on_a_gpu_says_so(run_script, monkeypatch, capsys, mode):
+    device = Gpu({"peak_bytes_in_use": 7_000_000})
+    monkeypatch.setattr(mode_script, "use_platform", lambda platform: {"gpu": device}[platform])
+    status, path = run_script(mode, "--epochs", "1", "--platform", "gpu")
+    result = json.loads(path.read_text())
+    assert status == 0 and result["config"]["platform"] == "gpu"
+    described = [result["environment"][key] for key in ("device", "device_kind")]
+    assert described == ["gpu", "Made-up GPU"]
+    assert result["runs"][0]["memory"]["device_peak_mb"] == 7.0
+    assert result["peak_memory_mb"] > 7.0  # that of the process, as ever
+    assert f"{config.MODES[mode]['label']}, on gpu" in capsys.readouterr().out
 
 
 def test_an_unwritable_results_folder_is_found_before_training(run_script, capsys, tmp_path):
@@ -150,12 +227,12 @@ def test_an_unwritable_results_folder_is_found_before_training(run_script, capsy
 
 
 def test_importing_a_module_prints_nothing_and_needs_jax_only_where_it_says_so():
-    modules = sorted(path.stem for path in config.REPOSITORY.glob("*.py"))
+    modules = {path.stem for path in config.REPOSITORY.glob("*.py")} - {"noxfile"}  # nox reads it
     assert {"model", "benchmark", "train_no_jit"} <= set(modules)
     uses_jax = {"model", "steps", "compiling", "training", "mode_script"}
     uses_jax |= {"study_script", *(f"measure_{study}" for study in STUDIES if study != "ladder")}
     uses_jax |= {Path(row["script"].split()[0]).stem for row in LADDER.values()}
-    for module in modules:
+    for module in sorted(modules):
         code = f"import {module}, sys; sys.exit(3 if 'jax' in sys.modules else 0)"
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, cwd=config.REPOSITORY

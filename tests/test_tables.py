@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from made_up import make_benchmark, make_mode, make_results, noisy_runs
+from made_up import MEMORY, make_benchmark, make_mode, make_results, make_run, noisy_runs
 
 import run_text
 import tables
@@ -92,7 +92,10 @@ def test_noise_lines_tell_load_cores_and_settings():
     text = " ".join(tables.noise_lines(results))
     assert "Load average 0.25" in text and "2 usable of 4 visible" in text and "steal 0.1%" in text
     assert "Commit 0123456789, files unchanged" in text
-    assert "Cleared" not in text and "Settings" not in text
+    assert "Cleared" not in text and "Settings" not in text and "limited" not in text
+    results["jit"]["environment"]["cores_quota"] = 0.5
+    text = " ".join(tables.noise_lines(results))
+    assert "2 usable of 4 visible (CPU time limited to that of 0.5); steal" in text
     results["noise"]["settings_cleared"] = ["JAX_ENABLE_X64"]
     results["jit"]["environment"]["settings_honoured"] = {"XLA_FLAGS": "--xla_x=1"}
     results["jit"]["environment"]["cpu_governor"] = "powersave"
@@ -139,11 +142,20 @@ def test_run_is_described_by_configuration_and_machine():
     assert "1 epoch, " in tables.describe_run(make_results([1.0], [1.0]))
 
 
-def test_a_devices_own_memory_has_a_row_where_it_is_known():
-    plain = tables.detail_table(make_results(), "pipe")
-    assert "device" not in plain
-    results = make_results()
-    for figures, peak in zip(results["comparison"]["modes"], (12.34, None)):
-        figures["device_peak_mb"] = peak
-    line = tables.detail_table(results, "pipe").splitlines()[-1]
-    assert "Peak of the device's own memory" in line and "12.3 MB" in line and "n/a" in line
+def test_a_device_is_told_with_its_kind_and_its_own_memory():
+    cpu = make_results()
+    assert "; CPU; JAX" in tables.describe_run(cpu)
+    assert tables.DEVICE_ROW not in tables.detail_table(cpu, "plain")
+
+    def runs(*peaks):
+        return [make_run([1.0], memory={**MEMORY, "device_peak_mb": peak}) for peak in peaks]
+
+    gpu = make_benchmark(runs(10.0, 20.0), runs(30.0, None))
+    gpu["jit"]["environment"].update(device="gpu", device_kind="Made-up GPU")
+    assert "; GPU (Made-up GPU); JAX" in tables.describe_run(gpu)
+    assert re.search(
+        rf"{tables.DEVICE_ROW} +15\.0 MB +n/a$", tables.detail_table(gpu, "plain"), re.MULTILINE
+    )
+    del gpu["comparison"]["modes"][0]["device_peak_mb"]  # as in a file of an earlier version
+    del gpu["comparison"]["modes"][1]["device_peak_mb"]
+    assert tables.DEVICE_ROW not in tables.detail_table(gpu, "plain")

@@ -118,3 +118,29 @@ def test_progress_bar_is_silent_without_a_terminal(capfd):
         bar.update()
         utils.say("a line")
     assert capfd.readouterr() == ("a line\n", "")
+
+
+def test_a_file_is_closed_before_it_is_renamed(monkeypatch, tmp_path):
+    # Windows refuses to rename an open file.
+    real_replace = os.replace
+
+    def replace(source, target):
+        open_now = {os.path.basename(file.path) for file in psutil.Process().open_files()}
+        assert os.path.basename(source) not in open_now
+        real_replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    utils.write_whole(tmp_path / "file", b"content")
+    assert (tmp_path / "file").read_bytes() == b"content"
+
+
+def test_a_file_that_cannot_be_renamed_leaves_the_old_one(monkeypatch, tmp_path):
+    # On Windows, another program may have it open.
+    def replace(source, target):
+        raise PermissionError(13, "in use")
+
+    (tmp_path / "file").write_bytes(b"old")
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(PermissionError):
+        utils.write_whole(tmp_path / "file", b"new")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]

@@ -1,13 +1,20 @@
 """The processes of the benchmark: order, relay of their lines, and why one failed."""
 
+import os
 import sys
+import tempfile
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
 import pytest
+from made_up import make_mode, make_run
 
+import result_files
 import workers
+from benchmark_options import parse_options
 
 
 def python(code):
@@ -46,6 +53,33 @@ def test_no_process_outlives_an_interrupted_benchmark():
         workers.relay(python("import time; print('epoch 1/2 '); time.sleep(60)"), interrupt)
     assert time.monotonic() - start < 30
     assert {p for p in psutil.Process().children() if p not in before} == set()
+
+
+def test_no_file_is_open_when_the_folder_of_a_process_is_removed(monkeypatch):
+    # Windows refuses to remove an open file.
+    removed = []
+
+    class Folder(tempfile.TemporaryDirectory):
+        def __exit__(self, *_):
+            removed.append(self.name)
+            name = os.path.basename(self.name)
+            assert [file for file in psutil.Process().open_files() if name in file.path] == []
+            super().__exit__(None, None, None)
+
+    def relay(command, bar):
+        folder = Path(command[command.index("--results-dir") + 1])
+        result = make_mode("jit", make_run([1.0]))
+        result_files.write_json(folder / result_files.mode_file("jit"), result)
+        np.savez(folder / result_files.FIRST_STEP_FILE, np.ones(2))
+        return 0, []
+
+    monkeypatch.setattr(workers.tempfile, "TemporaryDirectory", Folder)
+    monkeypatch.setattr(workers, "relay", relay)
+    options = parse_options(["--repeats", "1"])
+    arms = workers.Workers({"jit": "jit"}, options, SimpleNamespace(update=print))
+    arms.run()
+    assert len(removed) == 1 and not os.path.exists(removed[0])
+    assert arms.result("jit")["runs"][0]["first_step_difference"] == 0.0
 
 
 def test_largest_difference_tells_nan_and_other_shapes():
