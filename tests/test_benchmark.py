@@ -71,7 +71,7 @@ def test_benchmark_runs_each_mode_in_its_own_process_and_writes_all_files(run_be
     status = run_benchmark(*options)
     out, err = capsys.readouterr()
     assert (status, err) == (0, "")
-    assert names_in(run_benchmark.folder) == FILES | PLOTS
+    assert names_in(run_benchmark.folder) == FILES | PLOTS | {"analysis.md"}
     results = read(run_benchmark.folder / "benchmark_results.json")
     for mode in MODES:
         assert read(run_benchmark.folder / f"{mode}_results.json") == results[mode]
@@ -144,7 +144,7 @@ def test_a_failed_gate_keeps_the_data_and_shows_no_speedup(run_benchmark, capsys
     out, err = capsys.readouterr()
     assert "gate 'same epoch losses' failed" in err
     assert "\N{MULTIPLICATION SIGN}" not in out
-    assert names_in(run_benchmark.folder) == FILES | PLOTS
+    assert names_in(run_benchmark.folder) == FILES | PLOTS | {"analysis.md"}
     comparison = read(run_benchmark.folder / "benchmark_results.json")["comparison"]
     assert comparison["speedup"] is None
     failed = [gate["name"] for gate in comparison["gates"] if gate["passed"] is False]
