@@ -5,7 +5,7 @@ import copy
 import jax
 import numpy as np
 import pytest
-from made_up import STEP_FLOPS, make_mode, make_run, noisy_runs, tiny_mnist
+from made_up import MEMORY, STEP_FLOPS, make_mode, make_run, noisy_runs, tiny_mnist
 
 import gates
 import train_no_jit
@@ -99,7 +99,7 @@ def test_noise_without_drift_passes_and_few_epochs_are_not_judged():
 
 def test_a_sample_above_the_peak_fails_the_memory_gate():
     stage = {"stage": "training", "rss_before_mb": 1.0, "rss_after_mb": 406.0, "peak_mb": 2.0}
-    memory = {"peak_mb": 400.0, "delta_mb": 20.0, "stages": [stage]}
+    memory = {**MEMORY, "stages": [stage]}
     jit = make_mode("jit", make_run([1.0], memory=memory))
     assert failed_gates(make_mode("no_jit", make_run([3.0])), jit) == ["memory"]
 
