@@ -55,7 +55,15 @@ def ladder_figure(result: dict[str, Any]) -> Figure:
     for position, (rung, time) in enumerate(zip(rungs, seconds)):
         style = MODE_STYLES.get(rung["mode"], {"color": GREY, "marker": "D"})
         axes.plot(time, position, linestyle="", markersize=9, **style)
-        axes.annotate(f"   {time:.3f} s", (time, position), va="center", weight="bold")
+        axes.annotate(
+            f"{time:.3f} s",
+            (time, position),
+            (10, 0),
+            textcoords="offset points",
+            va="center",
+            weight="bold",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},  # over the connector
+        )
         if rung["to_next"]:
             text = step_text(rung, rungs[position + 1])
             axes.annotate(
