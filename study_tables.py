@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 import original
 from bound_figures import bound_figures
-from intervals import Ratio
+from intervals import CONFIDENCE, Ratio, best_coverage
 from modes import LADDER
 from range_figures import NEAR, range_figures
 from run_text import ABSENT, number
@@ -122,7 +122,7 @@ def ladder_blocks(result: dict[str, Any]) -> list[Block]:
     blocks: list[Block] = [
         table,
         f"Geometric means; processes per mode: {'/'.join(map(str, processes))}, epochs each: "
-        f"{epochs}; in parentheses 95 % intervals over processes.",
+        f"{epochs}; in parentheses 95 % intervals over processes.{_coverage(processes)}",
     ]
     for before, rung in zip(rungs, rungs[1:]):
         row = LADDER[rung["mode"]]
@@ -137,9 +137,18 @@ def ladder_blocks(result: dict[str, Any]) -> list[Block]:
     return blocks
 
 
+def _coverage(processes: Sequence[int]) -> str:
+    """Returns a sentence on the intervals that cannot cover 95 %, after a space; or nothing."""
+    few = [n for n in processes if n > 1 and best_coverage(n) < CONFIDENCE]
+    return "".join(
+        f" An interval from {n} processes covers {best_coverage(n):.0%} at best." for n in few
+    )
+
+
 def range_blocks(result: dict[str, Any]) -> list[Block]:
     """Returns, for each width, the table over batch sizes, the fits and the crossing."""
     blocks: list[Block] = []
+    n_processes = len(result["processes"])
     for figures in range_figures(result):
         layers = "-".join(map(str, figures["layer_sizes"]))
         modes = list(figures["step_s"])
@@ -151,14 +160,15 @@ def range_blocks(result: dict[str, Any]) -> list[Block]:
             rows.append((str(size), *step_ms, rate, ratio_text(figures["ratios"][ONE_PASS][i])))
         blocks.append(
             f"Layers {layers}: milliseconds per step; images per second with JIT; and the time of "
-            "the eager step in one pass over that of the jitted one, so what JIT alone does."
+            "the eager step in one pass over that of the jitted one, so what JIT alone does "
+            f"(processes: {n_processes}).{_coverage([n_processes])}"
         )
         blocks.append(Table(headers, rows))
         for mode, fit in figures["fits"].items():
             blocks.append(
-                f"{LADDER[mode]['label']}: a step takes {fit['dispatch_us']:.0f} us of Python and "
-                f"dispatch, and {fit['work_us']:.2f} us an image; the model is off by "
-                f"{fit['error']:.0%} (root mean square)."
+                f"{LADDER[mode]['label']}: a step takes {fit['dispatch_us']:.0f} us whatever its "
+                "batch (Python, dispatch, update of the parameters) and "
+                f"{fit['work_us']:.2f} us an image; the model is off by {fit['error']:.0%} (root mean square)."
             )
         for mode, size in figures["near"].items():
             reached = "at no batch size here" if size is None else f"from batch {size:.0f} on"
@@ -202,7 +212,7 @@ def bound_blocks(result: dict[str, Any]) -> list[Block]:
     )
     blocks.append(
         "What was tried on the whole epoch as one program, one change at a time, and the speed "
-        f"then (processes: {figures['tries_processes']}):"
+        f"then (processes: {figures['tries_processes']}):{_coverage([figures['tries_processes']])}"
     )
     blocks.append(Table(("Change", "Epoch", "Speed"), rows))
     return blocks

@@ -80,3 +80,10 @@ def test_drift_plot_has_a_line_for_every_arm_in_each_panel():
     figure = study_plots.drift_figure(make_drift())
     assert [len(axes.lines) for axes in figure.axes] == [6, 6, 6]
     assert list(figure.axes[0].lines[1].get_ydata())[0] == pytest.approx(5.0)
+
+
+def test_intervals_from_few_processes_say_so():
+    text = " ".join(study_tables.study_text("range", STUDIES["range"](), "utf-8").split())
+    assert "An interval from 3 processes covers 75% at best." in text
+    text = " ".join(study_tables.study_text("ladder", make_ladder(), "utf-8").split())
+    assert "at best" not in text  # six processes are enough
