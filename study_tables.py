@@ -168,7 +168,8 @@ def range_blocks(result: dict[str, Any]) -> list[Block]:
             blocks.append(
                 f"{LADDER[mode]['label']}: a step takes {fit['dispatch_us']:.0f} us whatever its "
                 "batch (Python, dispatch, update of the parameters) and "
-                f"{fit['work_us']:.2f} us an image; the model is off by {fit['error']:.0%} (root mean square)."
+                f"{fit['work_us']:.2f} us an image; the model is off by {fit['error']:.0%} "
+                "(root mean square)."
             )
         for mode, size in figures["near"].items():
             reached = "at no batch size here" if size is None else f"from batch {size:.0f} on"
