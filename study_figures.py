@@ -94,10 +94,11 @@ def drift_figures(result: dict[str, Any]) -> list[dict[str, Any]]:
         result: The object of the drift study's result file.
 
     Returns:
-        For each process "jax", "part", "steps" and "step_s" of its records, "growth" (the last
-        record's time over the first one's), "slope" (of the time, as a share of the first record's
-        and per step, by Theil and Sen), "entries_per_step" (those that jnp.greater's cache gains;
-        None where it was emptied in between) and "mb_per_1000_steps" of RSS.
+        For each process "jax", "part", "records"; "first_s" and "last_s", the time of a step at the
+        first record and at the last one on the straight line through all records (by Theil and
+        Sen, as one record may be disturbed), "growth", the ratio of these two, and "slope", that
+        line's as a share of first_s per step; "entries_per_step" (those that jnp.greater's cache
+        gains; None where it was emptied in between) and "mb_per_1000_steps" of RSS.
     """
     figures = []
     for process in result["processes"]:
@@ -105,12 +106,15 @@ def drift_figures(result: dict[str, Any]) -> list[dict[str, Any]]:
         steps = last["steps"] - first["steps"]
         entries = [record["greater_cache_entries"] for record in process["records"]]
         grew = entries == sorted(entries)
+        slope, first_s, last_s = _line(process["records"])
         figures.append(
             {
                 "jax": process["environment"]["jax"],
                 "part": process["part"],
-                "growth": last["step_s"] / first["step_s"],
-                "slope": _slope(process["records"]) / first["step_s"],
+                "first_s": first_s,
+                "last_s": last_s,
+                "growth": last_s / first_s,
+                "slope": slope / first_s,
                 "entries_per_step": (entries[-1] - entries[0]) / steps if grew else None,
                 "mb_per_1000_steps": 1000 * (last["rss_mb"] - first["rss_mb"]) / steps,
                 "records": process["records"],
@@ -137,9 +141,12 @@ def count_parameters(layer_sizes: Sequence[int]) -> int:
     return sum((n_in + 1) * n_out for n_in, n_out in zip(layer_sizes[:-1], layer_sizes[1:]))
 
 
-def _slope(records: list[dict[str, Any]]) -> float:
+def _line(records: list[dict[str, Any]]) -> tuple[float, float, float]:
+    """Returns the slope of the line through the records' times, and its first and last value."""
     steps, times = zip(*((record["steps"], record["step_s"]) for record in records))
-    return float(stats.theilslopes(times, steps).slope)
+    line = stats.theilslopes(times, steps)
+    first_s, last_s = (line.intercept + line.slope * at for at in (steps[0], steps[-1]))
+    return float(line.slope), float(first_s), float(last_s)
 
 
 def _time_ratio(modes: dict[str, Any], mode: str, other: str) -> Ratio:

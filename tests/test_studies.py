@@ -117,7 +117,7 @@ def test_a_python_that_cannot_be_used_is_a_bad_option(python):
 
 def test_hlo_goes_to_a_file_of_its_own(tmp_path):
     result = MADE_UP["inside"]()
-    result["processes"][1]["hlo"] = "HloModule jit_train_step\n"
+    result["processes"][-1]["hlo"] = "HloModule jit_train_step\n"
     paths = studies.write_study(result, tmp_path)
     assert [str(path.relative_to(tmp_path)) for path in paths] == [
         str(studies.HLO_FILE),
@@ -126,7 +126,7 @@ def test_hlo_goes_to_a_file_of_its_own(tmp_path):
     text = paths[0].read_text(encoding="utf-8")
     assert text.splitlines()[1] == "HloModule jit_train_step"
     assert text.startswith("// the jitted train_step, optimised by XLA for the cpu, batch 128; JAX")
-    assert "hlo" not in json.loads(paths[1].read_text())["processes"][1]
+    assert "hlo" not in json.loads(paths[1].read_text())["processes"][-1]
 
 
 @pytest.mark.parametrize(

@@ -87,3 +87,10 @@ def test_intervals_from_few_processes_say_so():
     assert "An interval from 3 processes covers 75% at best." in text
     text = " ".join(study_tables.study_text("ladder", make_ladder(), "utf-8").split())
     assert "at best" not in text  # six processes are enough
+
+
+def test_what_introduces_a_table_is_a_paragraph_and_what_follows_it_a_list():
+    text = study_tables.markdown(study_tables.study_blocks("range", STUDIES["range"]()))
+    starts = [line for line in text.splitlines() if "milliseconds per step" in line]
+    assert len(starts) == 3 and all(line.startswith("Layers 784-") for line in starts)
+    assert "\n- With JIT: a step takes" in text
