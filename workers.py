@@ -201,8 +201,9 @@ def _read_lines(process: subprocess.Popen, silence_s: float) -> Iterator[str]:
     while True:
         start = time.monotonic()
         watchdog = threading.Timer(silence_s, process.kill)
-        watchdog.start()
+        watchdog.daemon = True  # an interrupt right here must not leave it to keep the script alive
         try:
+            watchdog.start()
             line = process.stdout.readline()
         finally:
             watchdog.cancel()

@@ -126,7 +126,8 @@ def test_a_failed_mode_is_named_and_the_others_data_kept(
     assert f"{failing}.py ended with {reason}" in err
     assert f"{other}_results.json" in err
     assert "peedup" not in out
-    assert names_in(run_benchmark.folder) == {f"{other}_results.json", "benchmark_results.json"}
+    files = {f"{other}_results.json", "benchmark_results.json", "analysis.md"}
+    assert names_in(run_benchmark.folder) == files
     results = read(run_benchmark.folder / "benchmark_results.json")
     assert results["status"] == "failed"
     assert results[failing] is None and results[other]["status"] == "complete"
