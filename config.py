@@ -30,7 +30,7 @@ class Config:
     batch_size: int = 128  # images a step; 60000 = 468 * 128 + 96, so the last batch is smaller
     learning_rate: float = 0.01  # constant: plain SGD has no other setting
     seed: int = 0  # decides the initial parameters and the order of the batches
-    activation: str = "maximum"  # nn_relu, differentiated eagerly, gets slower step by step
+    activation: str = "maximum"  # nn_relu may get slower step by step, if eager
     platform: str = "cpu"  # where JAX runs; the published results are from the CPU
 
 
@@ -68,8 +68,8 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         "--activation",
         choices=ACTIVATIONS,
         default=Config.activation,
-        help="ReLU as jnp.maximum(x, 0) or as jax.nn.relu, whose eager derivative gets slower at "
-        "each step (default: %(default)s)",
+        help="ReLU as jnp.maximum(x, 0) or as jax.nn.relu, whose eager derivative may get "
+        "slower at each step (default: %(default)s)",
     )
     parser.add_argument(
         "--platform",

@@ -43,7 +43,7 @@ STUDIES = {
     ),
     "inside": Study("what the running program does in a step", list(LADDER), 1, 6, 6),
     "drift": Study(
-        "why the eager step with jax.nn.relu gets slower",
+        "whether the eager step with jax.nn.relu gets slower, and why",
         ["maximum", "nn_relu", "nn_relu, cleared"],
         1,
         20,

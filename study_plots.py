@@ -25,6 +25,8 @@ MODE_STYLES = {
     ONE_PASS: {"color": GREEN, "marker": "^"},
     "jit": {"color": BLUE, "marker": "s"},
 }
+# The box of a text that a line would strike through.
+OVER_LINES = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 LINE_STYLES = ("-", "--", ":", "-.")
 PART_COLORS = {"maximum": BLUE, "nn_relu": ORANGE, "nn_relu, cleared": GREEN}
 
@@ -62,7 +64,7 @@ def ladder_figure(result: dict[str, Any]) -> Figure:
             textcoords="offset points",
             va="center",
             weight="bold",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},  # over the connector
+            bbox=OVER_LINES,
         )
         if rung["to_next"]:
             text = step_text(rung, rungs[position + 1])
@@ -74,6 +76,7 @@ def ladder_figure(result: dict[str, Any]) -> Figure:
                 va="center",
                 fontsize=8,
                 color="0.35",
+                bbox=OVER_LINES,
             )
     axes.set_yticks(positions, [LADDER[rung["mode"]]["label"] for rung in rungs])
     axes.invert_yaxis()

@@ -336,7 +336,7 @@ STUDY_TITLES = {
     "range": "when does JIT matter?",
     "bound": "how good is the jitted step?",
     "inside": "what a step does",
-    "drift": "why the eager step gets slower with jax.nn.relu",
+    "drift": "does the eager step get slower with jax.nn.relu?",
 }
 STUDY_BLOCKS: dict[str, Callable[[dict[str, Any]], list[Block]]] = {
     "ladder": ladder_blocks,

@@ -5,6 +5,7 @@ import platform
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
@@ -232,13 +233,18 @@ def test_importing_a_module_prints_nothing_and_needs_jax_only_where_it_says_so()
     uses_jax = {"model", "steps", "compiling", "training", "mode_script"}
     uses_jax |= {"study_script", *(f"measure_{study}" for study in STUDIES if study != "ladder")}
     uses_jax |= {Path(row["script"].split()[0]).stem for row in LADDER.values()}
-    # In one process those that need no JAX; in another one the rest.
-    for names, status in ((modules - uses_jax, 0), (uses_jax, 3)):
-        code = f"import {', '.join(sorted(names))}, sys; sys.exit(3 * ('jax' in sys.modules))"
-        done = subprocess.run(
+
+    def import_alone(module):
+        code = f"import {module}, sys; sys.exit(3 if 'jax' in sys.modules else 0)"
+        return subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, cwd=config.REPOSITORY
         )
-        assert (done.stdout, done.stderr, done.returncode) == ("", "", status)
+
+    names = sorted(modules)
+    with ThreadPoolExecutor() as pool:
+        for module, done in zip(names, pool.map(import_alone, names)):
+            assert (done.stdout, done.stderr) == ("", "")
+            assert done.returncode == (3 if module in uses_jax else 0), module
 
 
 def test_a_training_script_imports_nothing_big_beside_jax():
