@@ -13,6 +13,8 @@ from mnist_sources import TRAIN_EXAMPLES
 from modes import LADDER
 from study_figures import FLOAT_BYTES, count_parameters
 
+FLOORS = ("peak", "products", "scan_products")
+
 
 def bound_figures(result: dict[str, Any]) -> dict[str, Any]:
     """Computes the floors, and each mode and each way to scan against them.
@@ -23,12 +25,13 @@ def bound_figures(result: dict[str, Any]) -> dict[str, Any]:
         result: The object of the bound study's result file.
 
     Returns:
-        "peak_flops" (per second, the best of the sizes) and "products_flops" (at the shapes of the
-        step's own products), "update_bytes" (per second) and "update_s" (of a step); "modes", each
-        with "epoch_s", "of_peak" and "of_products" (Ratio: share of the floor) and "to_jit" (Ratio
-        of the jitted mode's time to its own); "tries", each with "name", "epoch_s" and "to_scan"
-        (Ratio of jit_scan's time to its own), and "refused"; also
-        "processes" and "tries_processes".
+        "peak_flops" (per second, the best of the sizes), "products_flops" (at the shapes of the
+        step's own products) and "scan_products_flops" (the same, laid out as in jit_scan),
+        "update_bytes" (per second) and "update_s" (of a step); "modes", each with "epoch_s",
+        "of_peak", "of_products" and "of_scan_products" (Ratio: share of the floor) and "to_jit"
+        (Ratio of the jitted mode's time to its own); "tries", each with "name", "epoch_s" and
+        "to_scan" (Ratio of jit_scan's time to its own), and "refused"; also "processes" and
+        "tries_processes".
     """
     processes = [_medians(process) for process in result["processes"] if process["part"] == "modes"]
     trying = [process for process in result["processes"] if process["part"] == "tries"]
@@ -36,7 +39,7 @@ def bound_figures(result: dict[str, Any]) -> dict[str, Any]:
     rates = [
         {
             kind: max(work / time for (of, _), (work, time) in values.items() if of == kind)
-            for kind in ("peak", "products", "update")
+            for kind in (*FLOORS, "update")
         }
         for values in processes
     ]
@@ -44,13 +47,12 @@ def bound_figures(result: dict[str, Any]) -> dict[str, Any]:
     modes = []
     for (_, mode), times in epoch_s.items():
         flops = _epoch_flops(config, LADDER[mode]["forward_passes"])
-        floors = {kind: [flops / rate[kind] for rate in rates] for kind in ("peak", "products")}
+        floors = {kind: [flops / rate[kind] for rate in rates] for kind in FLOORS}
         modes.append(
             {
                 "mode": mode,
                 "epoch_s": geometric_mean(times),
-                "of_peak": paired_ratio(floors["peak"], times),
-                "of_products": paired_ratio(floors["products"], times),
+                **{f"of_{kind}": paired_ratio(floors[kind], times) for kind in FLOORS},
                 "to_jit": paired_ratio(epoch_s["mode", "jit"], times),
             }
         )
@@ -66,8 +68,7 @@ def bound_figures(result: dict[str, Any]) -> dict[str, Any]:
     ]
     update_bytes = geometric_mean([rate["update"] for rate in rates])
     return {
-        "peak_flops": geometric_mean([rate["peak"] for rate in rates]),
-        "products_flops": geometric_mean([rate["products"] for rate in rates]),
+        **{f"{kind}_flops": geometric_mean([rate[kind] for rate in rates]) for kind in FLOORS},
         "update_bytes": update_bytes,
         "update_s": 3 * FLOAT_BYTES * count_parameters(config["layer_sizes"]) / update_bytes,
         "processes": len(processes),

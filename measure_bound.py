@@ -6,6 +6,7 @@ this machine, or at the rate that XLA reaches for products of their own shapes.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,10 +21,10 @@ import train_no_jit
 import train_with_jit
 from config import Config
 from steps import place_data, take_steps
-from train_variants import SCAN_STATIC, STEPS, scan_epoch
+from train_variants import SCAN_OPTIONS, SCAN_STATIC, STEPS, scan_epoch
 from utils import Tell, Timer
 
-ROUNDS = 2
+ROUNDS = 3
 PEAK_SIZES = {512: 80, 1024: 12, 2048: 2}  # of square float32 matrices, and products per sample
 UPDATES_PER_SAMPLE = 400
 # So little that it changes no product, but makes each depend on the one before: XLA would take a
@@ -44,10 +45,16 @@ TRIES = {
     "images stored as float32": {"as_float32": True},
     "indices checked as jnp.take does by itself": {"out_of_bounds": "fill"},
     "parameters not donated": {"donate": False},
-    "all three at once: the careless scan": {
+    "copies placed as XLA does by itself": {
+        "xla": {"xla_cpu_copy_insertion_use_region_analysis": False}
+    },
+    "the last layer's weights not transposed": {"last_transposed": False},
+    "all five at once: the careless scan": {
         "as_float32": True,
         "out_of_bounds": "fill",
         "donate": False,
+        "last_transposed": False,
+        "xla": {"xla_cpu_copy_insertion_use_region_analysis": False},
     },
     "all images picked before the first step": {"gather_first": True},
     "two steps in one turn of the loop": {"unroll": 2},
@@ -56,25 +63,24 @@ TRIES = {
     "XLA: concurrency-optimized scheduler": {
         "xla": {"xla_cpu_enable_concurrency_optimized_scheduler": True}
     },
-    "XLA: copy insertion by region analysis": {
-        "xla": {"xla_cpu_copy_insertion_use_region_analysis": True}
-    },
 }
 
 
 class Sample(NamedTuple):
     """One thing to time: what it is, how much work a call is, and the call, which waits."""
 
-    kind: str  # "peak", "products", "update", "mode" or "try"
+    kind: str  # "peak", "products", "scan_products", "update", "mode" or "try"
     name: str
-    work: float  # FLOP, FLOP, bytes, images or images
+    work: float  # a call's FLOP (of products), bytes (of the update) or images
     call: Callable[[], object]
 
 
 def measure(
     data: data_loader.Mnist, config: Config, part: str, short: bool, tell: Tell
 ) -> dict[str, Any]:
-    """Times samples in turns, as this machine's speed changes from minute to minute.
+    """Times samples in rounds, as a machine's speed changes from minute to minute.
+
+    Each round has an order of its own: a sample may be faster or slower after a certain other one.
 
     The part "modes" has the floors and the modes, the part "tries" jit_scan and what differs from
     it in one thing.
@@ -94,7 +100,7 @@ def measure(
         sample.call()  # compiles what is not compiled yet
     rounds = 1 if short else ROUNDS
     for i in range(rounds):
-        for position in range(len(samples))[:: 1 if i % 2 == 0 else -1]:
+        for position in random.sample(range(len(samples)), len(samples)):
             with Timer() as timer:
                 samples[position].call()
             seconds[position].append(timer.seconds)
@@ -108,19 +114,30 @@ def measure(
     }
 
 
-def step_products(batch_size: int) -> list[tuple[tuple[int, int], tuple[int, int], bool, bool]]:
+def step_products(
+    batch_size: int, last_transposed: bool = False
+) -> list[tuple[tuple[int, int], tuple[int, int], bool, bool]]:
     """Returns the matrix products of a training step in one forward pass, eight for three layers.
+
+    Args:
+        batch_size: Images a step.
+        last_transposed: Whether the last layer's weights lie transposed, as in scan_epoch.
 
     Returns:
         For each the shapes of both factors as they lie in memory, and whether the step takes the
         first one, and the second one, transposed.
     """
     products = []
-    for n_in, n_out in zip(model.LAYER_SIZES[:-1], model.LAYER_SIZES[1:]):
-        products.append(((batch_size, n_in), (n_in, n_out), False, False))  # forward
-        products.append(((batch_size, n_in), (batch_size, n_out), True, False))  # weights' gradient
-        if products[2:]:  # inputs' gradient, which the images do not need
-            products.append(((batch_size, n_out), (n_in, n_out), False, True))
+    widths = model.LAYER_SIZES
+    for i in range(1, len(widths)):
+        inputs, outputs = (batch_size, widths[i - 1]), (batch_size, widths[i])
+        transposed = last_transposed and i == len(widths) - 1
+        weights = (widths[i], widths[i - 1]) if transposed else (widths[i - 1], widths[i])
+        products.append((inputs, weights, False, transposed))  # forward
+        factors = (outputs, inputs) if transposed else (inputs, outputs)
+        products.append((*factors, True, False))  # weights' gradient
+        if i > 1:  # inputs' gradient, which the images do not need
+            products.append((outputs, weights, False, not transposed))
     return products
 
 
@@ -138,10 +155,13 @@ def _floors(data: data_loader.Mnist, config: Config) -> Iterator[Sample]:
         square = [((size, size), (size, size), False, False)]
         call = _loop_of_products(square, turns)
         yield Sample("peak", f"{size} x {size}", turns * count_flops(square), call)
-    products = step_products(config.batch_size)
     turns = len(data.train_images) // config.batch_size
-    call = _loop_of_products(products, turns)
-    yield Sample("products", "the step's own products", turns * count_flops(products), call)
+    for kind, name, last_transposed in (
+        ("products", "the step's own products", False),
+        ("scan_products", "the same as jit_scan lays them out", True),
+    ):
+        products = step_products(config.batch_size, last_transposed)
+        yield Sample(kind, name, turns * count_flops(products), _loop_of_products(products, turns))
 
     params = model.init_params(jax.random.key(config.seed))
     n_bytes = sum(leaf.nbytes for leaf in jax.tree_util.tree_leaves(params))
@@ -202,7 +222,7 @@ def _tries(data: data_loader.Mnist, config: Config) -> tuple[list[Sample], dict[
         changes = dict(changes)
         images = scaled if changes.pop("as_float32", False) else placed.train_images
         donated = "params" if changes.pop("donate", True) else ()
-        options = changes.pop("xla", None)
+        options = {**SCAN_OPTIONS, **changes.pop("xla", {})}
         scan = jax.jit(
             partial(scan_epoch, **changes), static_argnames=SCAN_STATIC, donate_argnames=donated
         )

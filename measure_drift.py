@@ -15,7 +15,7 @@ from config import Config
 from steps import take_steps, with_loss
 from utils import Tell, Timer, rss_mb
 
-EPOCHS = 5
+EPOCHS = 10  # as the original trains
 RECORDS_PER_EPOCH = 3
 SHORT_STEPS = 60  # a record's, in the short form, which takes three of them
 NN_RELU = partial(model.cross_entropy_loss, activation=jax.nn.relu)

@@ -24,14 +24,16 @@ STEPS_IN_FLIGHT = 8
 
 
 class WholeEpoch(NamedTuple):
-    """A jitted function that takes all steps of an epoch.
+    """A function that takes all steps of an epoch, jitted and as it was written.
 
-    run: (params, images, labels, order, learning_rate, batch_size) to (params, losses), with all
-    images and labels on the device, the order of the images as (n,) integers and the losses as
-    (steps,); it may donate the parameters.
+    Both are (params, images, labels, order, learning_rate, batch_size) to (params, losses), with
+    all images and labels on the device, the order of the images as (n,) integers and the losses as
+    (steps,). The jitted one may donate the parameters, and have options of the compiler; with those
+    it cannot stand within another jit.
     """
 
     run: Callable
+    not_jitted: Callable
 
 
 Step = Union[TrainStep, WholeEpoch]
@@ -40,7 +42,7 @@ Step = Union[TrainStep, WholeEpoch]
 def with_loss(train_step: Step, loss_fn: model.LossFn) -> Step:
     """Returns a step that trains on another loss function."""
     if isinstance(train_step, WholeEpoch):
-        return WholeEpoch(partial(train_step.run, loss_fn=loss_fn))
+        return WholeEpoch(*(partial(function, loss_fn=loss_fn) for function in train_step))
     return partial(train_step, loss_fn=loss_fn)
 
 

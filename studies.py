@@ -39,14 +39,14 @@ STUDIES = {
     ),
     "range": Study("time per step over batch sizes and widths", ["all"], 3, 40, 12),
     "bound": Study(
-        "the modes against what the machine could do", ["modes", "modes", "tries"], 3, 15, 10
+        "the modes against what the machine could do", ["modes", "modes", "tries"], 3, 30, 10
     ),
     "inside": Study("what the running program does in a step", list(LADDER), 1, 6, 6),
     "drift": Study(
         "whether the eager step with jax.nn.relu gets slower, and why",
         ["maximum", "nn_relu", "nn_relu, cleared"],
         1,
-        20,
+        38,
         7,
     ),
 }

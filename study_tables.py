@@ -213,8 +213,9 @@ def bound_blocks(result: dict[str, Any]) -> list[Block]:
     scan = next(mode for mode in figures["modes"] if mode["mode"] == "jit_scan")
     blocks.append(
         f"{LADDER['jit_scan']['label']}: {share_text(scan['of_peak'])} of the peak, "
-        f"{share_text(scan['of_products'])} of what its own products need; against the jitted "
-        f"step, {finding(scan['to_jit'])}."
+        f"{share_text(scan['of_products'])} of what the step's own products need, "
+        f"{share_text(scan['of_scan_products'])} of what they need with the last layer's weights "
+        f"transposed, as they lie here; against the jitted step, {finding(scan['to_jit'])}."
     )
     blocks.append(
         "What was tried on the whole epoch as one program, one change at a time, and the speed "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import requirements_check  # noqa: F401 (ends the script if a package is missing)
 
+import inspect
 import sys
 from functools import partial
 from pathlib import Path
@@ -112,6 +113,7 @@ def scan_epoch(
     batch_size: int,
     loss_fn: LossFn = cross_entropy_loss,
     *,
+    last_transposed: bool = True,
     out_of_bounds: str = "clip",
     gather_first: bool = False,
     unroll: int = 1,
@@ -126,6 +128,8 @@ def scan_epoch(
         learning_rate: Step size.
         batch_size: Images a step.
         loss_fn: (params, images, labels) to the scalar loss.
+        last_transposed: Keep the last layer's weights as (10, n_in) from step to step: the same
+            products, but XLA has a slow one for so few columns.
         out_of_bounds: How jnp.take treats an index that no image has; "clip" costs the least.
         gather_first: Pick all images of the epoch before the first step, not at each step.
         unroll: Steps in one turn of the loop.
@@ -134,6 +138,13 @@ def scan_epoch(
         The new parameters, and the losses as (steps,) float32, each at the step that used it.
     """
 
+    def relaid(params: Params) -> Params:  # the other way round when applied again
+        *first, last = params
+        return [*first, {**last, "weights": last["weights"].T}] if last_transposed else params
+
+    def loss_of(params: Params, batch_images: jax.Array, batch_labels: jax.Array) -> jax.Array:
+        return loss_fn(relaid(params), batch_images, batch_labels)
+
     def pick(chosen: jax.Array) -> tuple[jax.Array, jax.Array]:
         return tuple(jnp.take(a, chosen, axis=0, mode=out_of_bounds) for a in (images, labels))
 
@@ -141,9 +152,10 @@ def scan_epoch(
         batch_images, batch_labels = batch
         if batch_images.dtype == jnp.uint8:
             batch_images = batch_images.astype(jnp.float32) / 255
-        loss, grads = jax.value_and_grad(loss_fn)(params, batch_images, batch_labels)
+        loss, grads = jax.value_and_grad(loss_of)(params, batch_images, batch_labels)
         return sgd_update(params, grads, learning_rate), loss
 
+    params = relaid(params)
     n_full = len(order) // batch_size
     full = order[: n_full * batch_size].reshape(n_full, batch_size)
     if gather_first:
@@ -155,11 +167,33 @@ def scan_epoch(
     if len(order) % batch_size:
         params, loss = step(params, pick(order[n_full * batch_size :]))
         losses = jnp.append(losses, loss)
-    return params, losses
+    return relaid(params), losses
 
 
-SCAN_STATIC = ("batch_size", "loss_fn", "out_of_bounds", "gather_first", "unroll")
-jit_scan = WholeEpoch(jax.jit(scan_epoch, static_argnames=SCAN_STATIC, donate_argnames="params"))
+SCAN_STATIC = (
+    "batch_size",
+    "loss_fn",
+    "last_transposed",
+    "out_of_bounds",
+    "gather_first",
+    "unroll",
+)
+# Spares each turn of the loop copies of the parameters; the bound study tells what that is worth.
+# jax.jit of JAX 0.4.30 takes no options.
+SCAN_OPTIONS: dict[str, bool] = (
+    {"xla_cpu_copy_insertion_use_region_analysis": True}
+    if "compiler_options" in inspect.signature(jax.jit).parameters
+    else {}
+)
+jit_scan = WholeEpoch(
+    jax.jit(
+        scan_epoch,
+        static_argnames=SCAN_STATIC,
+        donate_argnames="params",
+        **({"compiler_options": SCAN_OPTIONS} if SCAN_OPTIONS else {}),
+    ),
+    scan_epoch,
+)
 
 # A mode is the function of its name.
 STEPS = {mode: globals()[mode] for mode in modes_of(Path(__file__).name)}

@@ -76,6 +76,7 @@ def make_bound(n=6):
         ("peak", "512 x 512", PEAK / 2, 0.5 / 0.9),  # 0.9 of the peak
         ("peak", "1024 x 1024", PEAK, 1.0),
         ("products", "the step's own products", PRODUCTS * 0.4, 0.4),
+        ("scan_products", "the same as jit_scan lays them out", PRODUCTS * 0.5, 0.4),
         ("update", "parameters", UPDATE * 0.1, 0.1),
         ("mode", "no_jit", 12_800, 3.0 * 12_800 / 60_000),
         ("mode", "jit", 60_000, 0.5),

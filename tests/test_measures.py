@@ -94,13 +94,16 @@ def test_a_profile_tells_how_many_programs_five_steps_run(mode, least, most, tmp
         assert "/" not in raw["hlo"].replace("/*index=", "").replace("*/", "")
 
 
-def test_products_are_the_eight_of_a_step():
-    products = measure_bound.step_products(128)
+@pytest.mark.parametrize("last_transposed", [False, True])
+def test_products_are_the_eight_of_a_step(last_transposed):
+    products = measure_bound.step_products(128, last_transposed)
     assert len(products) == 8
     assert measure_bound.count_flops(products) == 308_150_272  # counted by hand
     for first, second, transposed, second_transposed in products:
         a, b = np.zeros(first), np.zeros(second)
         (a.T if transposed else a) @ (b.T if second_transposed else b)  # the shapes fit
+    weights = [second for _, second, transposed, _ in products if not transposed]
+    assert ((10, 256) in weights) == last_transposed and ((256, 10) in weights) != last_transposed
 
 
 def test_the_floor_does_its_products_in_full():
@@ -129,7 +132,7 @@ def test_bound_times_everything_in_each_round(monkeypatch):
     raw = measure_bound.measure(tiny_mnist(), CONFIG, "modes", False, told)
     assert told == [(1, 2), (2, 2)]
     kinds = [sample["kind"] for sample in raw["samples"]]
-    assert kinds == ["peak", "products", "update"] + 6 * ["mode"]
+    assert kinds == ["peak", "products", "scan_products", "update"] + 6 * ["mode"]
     assert all(len(sample["seconds"]) == 2 for sample in raw["samples"])
     raw = measure_bound.measure(tiny_mnist(), CONFIG, "tries", True, told)
     assert [sample["kind"] for sample in raw["samples"]] == ["mode", "try", "try"]

@@ -122,6 +122,7 @@ def test_bound_gives_shares_of_known_floors():
     noise = math.prod(1 + 0.01 * i for i in range(6)) ** (1 / 6)
     assert figures["peak_flops"] == pytest.approx(PEAK / noise)
     assert figures["products_flops"] == pytest.approx(PRODUCTS / noise)
+    assert figures["scan_products_flops"] == pytest.approx(1.25 * PRODUCTS / noise)
     assert figures["update_s"] == pytest.approx(3 * 4 * 535_818 / UPDATE * noise)
     modes = {mode["mode"]: mode for mode in figures["modes"]}
     assert list(modes) == ["no_jit", "jit", "jit_scan"]
@@ -129,6 +130,7 @@ def test_bound_gives_shares_of_known_floors():
     epoch_flops = 445_120_512 * 60_000 / 128
     assert modes["no_jit"]["of_peak"].value == pytest.approx(epoch_flops / PEAK / 3.0)
     assert modes["jit_scan"]["of_products"].value == pytest.approx(0.95)
+    assert modes["jit_scan"]["of_scan_products"].value == pytest.approx(0.95 / 1.25)
     assert modes["jit_scan"]["of_peak"].value == pytest.approx(0.95 * PRODUCTS / PEAK)
     assert modes["jit"]["to_jit"].value == pytest.approx(1.0)
     assert [each["to_scan"].value for each in figures["tries"]] == pytest.approx([0.5])

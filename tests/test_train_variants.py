@@ -120,7 +120,13 @@ def test_a_whole_epoch_is_one_program_and_follows_the_order():
 
 
 @pytest.mark.parametrize(
-    "choice", [{"gather_first": True}, {"unroll": 2}, {"out_of_bounds": "fill"}]
+    "choice",
+    [
+        {"last_transposed": False},
+        {"gather_first": True},
+        {"unroll": 2},
+        {"out_of_bounds": "fill"},
+    ],
 )
 def test_the_ways_to_scan_give_one_result(choice):
     data = tiny_mnist()
