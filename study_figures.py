@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -98,14 +99,18 @@ def drift_figures(result: dict[str, Any]) -> list[dict[str, Any]]:
         first record and at the last one on the straight line through all records (by Theil and
         Sen, as one record may be disturbed), "growth", the ratio of these two, and "slope", that
         line's as a share of first_s per step; "entries_per_step" (those that jnp.greater's cache
-        gains; None where it was emptied in between) and "mb_per_1000_steps" of RSS.
+        gains, the median over the records, as a full one gains none; None where it is emptied in
+        between), "most_entries" and "mb_per_1000_steps" of RSS.
     """
     figures = []
     for process in result["processes"]:
         first, last = process["records"][0], process["records"][-1]
         steps = last["steps"] - first["steps"]
         entries = [record["greater_cache_entries"] for record in process["records"]]
-        grew = entries == sorted(entries)
+        gains = [
+            (b["greater_cache_entries"] - a["greater_cache_entries"]) / (b["steps"] - a["steps"])
+            for a, b in zip(process["records"], process["records"][1:])
+        ]
         slope, first_s, last_s = _line(process["records"])
         figures.append(
             {
@@ -115,7 +120,8 @@ def drift_figures(result: dict[str, Any]) -> list[dict[str, Any]]:
                 "last_s": last_s,
                 "growth": last_s / first_s,
                 "slope": slope / first_s,
-                "entries_per_step": (entries[-1] - entries[0]) / steps if grew else None,
+                "entries_per_step": None if "cleared" in process["part"] else median(gains),
+                "most_entries": max(entries),
                 "mb_per_1000_steps": 1000 * (last["rss_mb"] - first["rss_mb"]) / steps,
                 "records": process["records"],
             }

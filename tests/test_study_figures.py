@@ -157,10 +157,13 @@ def test_drift_gives_growth_entries_and_memory():
         assert figures[jax, "maximum"]["entries_per_step"] == 0
 
 
-def test_entries_of_a_cache_that_was_emptied_are_no_rate():
+def test_entries_are_counted_while_the_cache_fills_and_not_where_it_is_emptied():
     result = make_drift()
-    result["processes"][2]["records"][4]["greater_cache_entries"] = 99
-    assert drift_figures(result)[2]["entries_per_step"] is None
+    for record in result["processes"][1]["records"]:
+        record["greater_cache_entries"] = min(record["greater_cache_entries"], 1500)
+    full, emptied = drift_figures(result)[1:3]
+    assert full["entries_per_step"] == pytest.approx(2) and full["most_entries"] == 1500
+    assert emptied["entries_per_step"] is None
 
 
 def test_the_originals_figures_are_consistent():
