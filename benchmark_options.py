@@ -85,7 +85,8 @@ def _add_actions(parser: OptionParser) -> None:
     action.add_argument(
         "--full",
         action="store_true",
-        help="the rigorous run and then every study; with --quick all in short form (default: off)",
+        help="the rigorous run and then every study; with --quick all in short form, and without "
+        "disable_jit (default: off)",
     )
     action.add_argument(
         "--control",

@@ -25,6 +25,7 @@ from train_variants import SCAN_OPTIONS, SCAN_STATIC, STEPS, scan_epoch
 from utils import Tell, Timer
 
 ROUNDS = 3
+SHORT_IMAGES = 12_800  # of the training set, in the short form: a hundred steps of 128
 PEAK_SIZES = {512: 80, 1024: 12, 2048: 2}  # of square float32 matrices, and products per sample
 UPDATES_PER_SAMPLE = 400
 # So little that it changes no product, but makes each depend on the one before: XLA would take a
@@ -89,6 +90,9 @@ def measure(
         "samples": for each its kind, name, work per call, and the seconds of each round; "refused":
         the reason for each try that this version of XLA does not know.
     """
+    if short:
+        images, labels = data.train_images[:SHORT_IMAGES], data.train_labels[:SHORT_IMAGES]
+        data = data._replace(train_images=images, train_labels=labels)
     refused: dict[str, str] = {}
     if part == "modes":
         samples = [*_floors(data, config), *_modes(data, config, MODE_STEPS)]

@@ -82,11 +82,12 @@ class StudyRun:
         }
 
     def _run_ladder(self) -> dict[str, Any]:
-        arms, options = {mode: mode for mode in LADDER}, ladder_options(self._options)
+        arms = {mode: mode for mode in ladder_modes(self._options)}
+        options = ladder_options(self._options)
         workers = Workers(arms, options, self._bar, LADDER_EVERY)
         workers.run()
         self.failures, self.interrupted = list(workers.failures.values()), workers.interrupted
-        return {"modes": {mode: result for mode in LADDER if (result := workers.result(mode))}}
+        return {"modes": {mode: result for mode in arms if (result := workers.result(mode))}}
 
     def _run_processes(self) -> dict[str, Any]:
         study = STUDIES[self._study]
@@ -129,11 +130,16 @@ def study_weight(study: str, options: argparse.Namespace) -> float:
         ladder = ladder_options(options)
         return sum(
             -(-ladder.repeats // LADDER_EVERY.get(mode, 1)) * process_weight(mode, ladder.epochs)
-            for mode in LADDER
+            for mode in ladder_modes(options)
         )
     row = STUDIES[study]
     n_processes = len(_parts(row, options)) * len(_pythons(study, options))
     return n_processes * (row.short_weight if options.quick else row.weight)
+
+
+def ladder_modes(options: argparse.Namespace) -> list[str]:
+    """Returns the ladder's modes."""
+    return [mode for mode in LADDER if not _left_out(mode, options)]
 
 
 def ladder_options(options: argparse.Namespace) -> argparse.Namespace:
@@ -165,8 +171,13 @@ def write_study(result: dict[str, Any], folder: Path) -> list[Path]:
 def _parts(study: Study, options: argparse.Namespace) -> list[str]:
     """Returns the parts of a study in the order of their processes."""
     if options.quick:
-        return list(dict.fromkeys(study.parts))
+        return [part for part in dict.fromkeys(study.parts) if not _left_out(part, options)]
     return alternating_order(study.parts, study.repeats)
+
+
+def _left_out(part: str, options: argparse.Namespace) -> bool:
+    """Returns whether a part is a slow rung of the ladder, which the short form leaves out."""
+    return options.quick and part in LADDER_EVERY
 
 
 def _pythons(study: str, options: argparse.Namespace) -> list[str]:

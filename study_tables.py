@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple, Union
 
 from tabulate import tabulate
@@ -129,6 +129,7 @@ def ladder_blocks(result: dict[str, Any]) -> list[Block]:
         f"Geometric means; processes per mode: {'/'.join(map(str, processes))}, epochs each: "
         f"{epochs}; in parentheses 95 % intervals over processes.{_coverage(processes)}",
     ]
+    blocks += _left_out(result["modes"])
     for before, rung in zip(rungs, rungs[1:]):
         row = LADDER[rung["mode"]]
         blocks.append(f"{row['label']} ({row['change']}): {step_text(before, rung)}.")
@@ -140,6 +141,12 @@ def ladder_blocks(result: dict[str, Any]) -> list[Block]:
         f"forward pass, times {alone} for JIT alone."
     )
     return blocks
+
+
+def _left_out(measured: Collection[str]) -> list[Block]:
+    """Returns a sentence on the rungs that were not measured, if there are any."""
+    labels = [row["label"] for mode, row in LADDER.items() if mode not in measured]
+    return [f"Left out: {', '.join(labels)}."] if labels else []
 
 
 def _coverage(processes: Sequence[int]) -> str:
@@ -244,6 +251,7 @@ def inside_blocks(result: dict[str, Any]) -> list[Block]:
         "of its batch included). Also the programs that the first step compiled, and the work of "
         "the step as one program by XLA's account, before it optimises.",
         Table(headers, rows),
+        *_left_out(figures["modes"]),
     ]
     program = figures["program"]
     if program:

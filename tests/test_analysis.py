@@ -155,6 +155,10 @@ def test_always_jit_is_decided_by_the_range():
     holds = finding(report(make_results(), range=make_range(), ladder=make_ladder()), 5)
     assert "Holds in what was measured:" in holds and "in 21 of 21 combinations" in holds
     assert "takes 3.3 times that of the eager step" in holds
+    short = make_ladder()
+    del short["modes"]["disable_jit"]
+    text = report(make_results(), range=make_range(), ladder=short)
+    assert "Left out: disable_jit." in text and "Under jax.disable_jit" not in finding(text, 5)
     study = make_range()
     for process in study["processes"]:
         for cell in process["cells"]:

@@ -74,6 +74,28 @@ def test_the_short_form_takes_one_process_of_each_part(run_study):
     assert bar.total == pytest.approx(2 * studies.STUDIES["bound"].short_weight)
 
 
+@pytest.mark.parametrize("words, left_out", [((), set()), (("--quick",), {"disable_jit"})])
+def test_the_short_form_leaves_out_the_slow_rung(run_study, monkeypatch, words, left_out):
+    class Workers:
+        failures: dict = {}
+        interrupted = False
+
+        def __init__(self, arms, *others):
+            self.arms = arms
+
+        def run(self):
+            pass
+
+        def result(self, arm):
+            return {"mode": self.arms[arm]}
+
+    monkeypatch.setattr(studies, "Workers", Workers)
+    _, ladder, _ = run_study("ladder", *words)
+    assert ladder["modes"].keys() == LADDER.keys() - left_out
+    _, inside, _ = run_study("inside", *words)
+    assert {process["part"] for process in inside["processes"]} == LADDER.keys() - left_out
+
+
 def test_a_failed_process_is_told_and_the_others_kept(run_study):
     change = "if words[1] == 'nn_relu': sys.exit('error: boom')"
     run, result, _ = run_study("drift", change=change)
@@ -158,7 +180,7 @@ def test_the_ladders_processes_are_few_and_the_same_for_every_rung():
     assert (options.epochs, options.repeats) == (1, 6)
     short = studies.ladder_options(parse_options(["--ladder", "--quick"]))
     assert (short.epochs, short.repeats) == (1, 1)
-    expected = sum(process_weight(mode, 1) for mode in LADDER)
+    expected = sum(process_weight(mode, 1) for mode in LADDER if mode != "disable_jit")
     assert studies.study_weight("ladder", parse_options(["--ladder", "--quick"])) == expected
 
 
