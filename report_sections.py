@@ -10,7 +10,7 @@ from gates import drift
 from modes import MODES
 from range_figures import cost_figures
 from run_text import number
-from stability import find_doubts
+from stability import doubt_lines
 from study_figures import ladder_figures
 from study_tables import STUDY_TITLES, Table, markdown, ratio_text, render, study_blocks
 from tables import (
@@ -116,11 +116,7 @@ def gates(inputs: Inputs) -> str:
 def noise(inputs: Inputs) -> str:
     """Returns what may have disturbed the run, and what makes its figure doubtful."""
     results = inputs.results
-    lines = [f"- {line}" for line in noise_lines(results)]
-    doubts = list(find_doubts(results))
-    lines += [f"- Doubt: {doubt}." for doubt in doubts] or [
-        "- `benchmark.py --check` has no doubt."
-    ]
+    lines = [f"- {line}" for line in noise_lines(results) + doubt_lines(results)]
     for mode, row in MODES.items():
         growth = drift(results[mode])
         if growth:

@@ -48,6 +48,12 @@ def check_folder(folder: Path) -> int:
     return 0
 
 
+def doubt_lines(results: dict[str, Any]) -> list[str]:
+    """Returns a line for each doubt, or one that says that there is none."""
+    lines = [f"Doubt: {doubt}." for doubt in find_doubts(results)]
+    return lines or ["`benchmark.py --check` has no doubt."]
+
+
 def find_doubts(results: dict[str, Any]) -> Iterator[str]:
     """Yields a sentence for each thing that makes a benchmark's result doubtful.
 

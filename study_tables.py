@@ -124,9 +124,14 @@ def ladder_blocks(result: dict[str, Any]) -> list[Block]:
     table = Table(("Mode", "Time per epoch", "Ratio to the next", "Gates passed"), rows)
     epochs = len(result["modes"][rungs[0]["mode"]]["epochs"])
     processes = sorted({rung["processes"] for rung in rungs})
+    fewer = "".join(
+        f" ({rung['processes']} of {LADDER[rung['mode']]['label']})"
+        for rung in rungs
+        if rung["processes"] < processes[-1]
+    )
     blocks: list[Block] = [
         table,
-        f"Geometric means; processes per mode: {'/'.join(map(str, processes))}, epochs each: "
+        f"Geometric means; processes per mode: {processes[-1]}{fewer}, epochs each: "
         f"{epochs}; in parentheses 95 % intervals over processes.{_coverage(processes)}",
     ]
     blocks += _left_out(result["modes"])

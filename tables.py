@@ -137,7 +137,7 @@ def noise_lines(results: dict[str, Any]) -> list[str]:
     governor = environment["cpu_governor"]
     quota = environment.get("cores_quota")  # results of earlier versions lack it
     lines = [
-        f"Load average {number(noise['load_average_at_start'], '{:.2f}')} at the start; cores: "
+        f"Load average {number(noise['load_average_at_start'], '{:.2f}')} before the start; cores: "
         f"{environment['cores_usable']} usable of {environment['cores_visible']} visible"
         + (f" (CPU time limited to that of {quota:g})" if quota else "")
         + f"; steal {steal} of the time"
@@ -233,7 +233,7 @@ DEVICE_ROW = "Peak memory on the device"
 DETAIL_ROWS = (
     ("Median epoch", lambda m: f"{m['median_epoch_s']:.3f} s"),
     ("Its median absolute deviation", lambda m: f"{m['epoch_mad_s']:.3f} s"),
-    ("Spread of total times", lambda m: number(m["spread_of_totals"], "{:.1%}")),
+    ("Spread of total times (SD / mean)", lambda m: number(m["spread_of_totals"], "{:.1%}")),
     ("Growth of an epoch's time, each epoch", lambda m: _drift(m, "slope_per_epoch", "{:+.2%}")),
     ("Last epoch over the second", lambda m: _drift(m, "last_over_second", "{:.2f}")),
     ("CPU time over wall time", lambda m: f"{m['cpu_over_wall']:.2f}"),

@@ -13,6 +13,7 @@ from typing import Any
 from config import REPOSITORY
 from modes import MODES
 from result_files import BENCHMARK_FILE, read_version, study_file, write_result
+from stability import doubt_lines
 from study_tables import markdown, study_blocks
 from tables import (
     comparison_lines,
@@ -83,7 +84,8 @@ def summary(results: dict[str, Any]) -> str:
 
 def details(results: dict[str, Any]) -> str:
     """Returns the second table, and the sentences that go with it and with the machine."""
-    lines = comparison_lines(results["comparison"]) + noise_lines(results)
+    comparison = results["comparison"]
+    lines = [*comparison_lines(comparison), *noise_lines(results), *doubt_lines(results)]
     return "\n".join([detail_table(results, "pipe"), "", *(f"- {line}" for line in lines)])
 
 

@@ -46,6 +46,14 @@ def test_ladder_tells_the_headline_in_its_parts():
     assert f"costs 9.224 s; slower: 10.00{TIMES}" in text
 
 
+def test_a_rung_with_fewer_processes_is_named():
+    result = make_ladder()
+    assert "processes per mode: 6, epochs" in study_tables.study_text("ladder", result, "utf-8")
+    del result["modes"]["disable_jit"]["runs"][2:]
+    text = " ".join(study_tables.study_text("ladder", result, "utf-8").split())
+    assert "processes per mode: 6 (2 of disable_jit), epochs" in text
+
+
 def test_a_failed_gate_stands_in_the_ladders_table():
     result = make_ladder()
     result["modes"]["numpy"]["runs"][0]["dtypes"] = ["float64"]
