@@ -72,7 +72,7 @@ def compile_ahead(function: Callable, arguments: tuple) -> dict[str, float]:
     """Traces, lowers and compiles a jitted function for these arguments, and times each.
 
     The next call of the function finds the compiled program and only runs it, so that this costs
-    nothing beyond what a first call does anyway.
+    nothing beyond what a first call does anyway. Not so in JAX 0.4.38, which compiles it again.
 
     Returns:
         "trace_ms", "lower_ms" and "compile_ms"; nothing for a function that has no ahead-of-time

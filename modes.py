@@ -68,7 +68,7 @@ LADDER = {
         "label": "JIT, whole epoch",
         "phrase": "with JIT over a whole epoch",
         "script": "train_variants.py jit_scan",
-        "change": "an epoch is one program (lax.scan), the data on the device, the layout tuned",
+        "change": "an epoch is one program (lax.scan), data on the device; tuned, see the bound",
         "forward_passes": 1,
         "by_xla": True,
         "weight": 0.5,

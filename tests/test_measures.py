@@ -139,6 +139,9 @@ def test_bound_times_everything_in_each_round(monkeypatch):
     assert all(sample["work"] == 70 for sample in raw["samples"])
     assert all(len(sample["seconds"]) == 1 for sample in raw["samples"])
     assert list(raw["refused"]) == ["no such option"]
+    monkeypatch.setattr(measure_bound, "SHORT_IMAGES", 32)
+    raw = measure_bound.measure(tiny_mnist(), CONFIG, "tries", True, told)
+    assert all(sample["work"] == 32 for sample in raw["samples"])
 
 
 def test_range_measures_every_mode_in_each_cell(monkeypatch):
